@@ -1,0 +1,102 @@
+"""What the measuring process and its child say to each other: one JSON line a message.
+
+The parent sends one `ChildSpec`; the child answers with any number of messages. JSON lines
+instead of pickles: the parent must not import the user's code, nor torch, to read them.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import msgspec
+
+from feedrate.records import DevicePeaks, Epoch, LoaderFacts, RunError
+from feedrate.settings import LoaderSettings
+
+
+class ChildSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that one child needs to know.
+
+    ``target`` is ``file.py:name`` or ``package.module:name``; ``pickled`` is used in its place for
+    an object handed over from Python that has no such name (cloudpickle, base64). ``arguments``
+    are passed to the factory by keyword (feedrate's own experiments use it).
+    """
+
+    target: str
+    settings: LoaderSettings | None
+    epochs: int
+    pickled: str | None = None
+    arguments: dict[str, Any] = {}
+    step: str | None = None
+    step_seconds: float | None = None
+    max_batches: int | None = None
+    device: str = "auto"
+    seed: int | None = None
+    search_path: tuple[str, ...] = ()
+
+
+class Ready(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The target is imported and its factory has returned; nothing is iterated yet."""
+
+    setup_seconds: float
+    facts: LoaderFacts
+    versions: dict[str, str]
+    accelerator: str | None = None
+    default_start_method: str | None = None
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Sent at the first batch of each epoch, and then at most every fifth of a second."""
+
+    epoch: int
+    batches: int
+
+
+class EpochDone(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """An epoch has ended. ``facts`` is complete once a batch has been seen."""
+
+    epoch: Epoch
+    facts: LoaderFacts
+
+
+class Failed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The child could not go on; it ends after this."""
+
+    error: RunError
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """All epochs were measured."""
+
+    device: DevicePeaks | None = None
+
+
+Message = Ready | Progress | EpochDone | Failed | Finished
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
+
+
+def encode(message: Message) -> bytes:
+    """Return the message as one line, with its line feed."""
+    return _encoder.encode(message) + b"\n"
+
+
+def decode(line: bytes) -> Message:
+    """Read one line.
+
+    Raises:
+        msgspec.MsgspecError: the line is not a message.
+    """
+    return _decoder.decode(line)
+
+
+def pack_object(data: bytes) -> str:
+    """Return pickled bytes as text that fits into a `ChildSpec`."""
+    return base64.b64encode(data).decode("ascii")
+
+
+def unpack_object(text: str) -> bytes:
+    """Undo `pack_object`."""
+    return base64.b64decode(text)

@@ -1,0 +1,295 @@
+"""What was measured: frozen records that are written to the file as they are.
+
+Units: seconds, bytes, items per second. Figures that follow from others (rates, peaks, shares)
+are not stored here but computed in `feedrate.analysis`, so that a file cannot contradict
+itself; the sums that `Epoch` keeps for readers of the JSON are checked when it is made.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import msgspec
+
+from feedrate.settings import LoaderSettings
+
+FORMAT = "feedrate"
+VERSION = 1
+
+Severity = Literal["error", "warning", "info"]
+MemoryKind = Literal["pss", "rss"]
+ErrorKind = Literal[
+    "exception",
+    "target",
+    "no_batches",
+    "worker_died",
+    "killed",
+    "out_of_memory",
+    "bus_error",
+    "crashed",
+    "exited",
+    "timeout",
+]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all records: immutable, compared by value."""
+
+
+class Metadata(Record):
+    """Where, when and with what a suite was measured."""
+
+    feedrate_version: str
+    python_version: str
+    os: str
+    cpu: str
+    logical_cpus: int
+    usable_cpus: float
+    usable_cpus_from: str
+    ram_bytes: int
+    memory_limit_bytes: int | None
+    shm_bytes: int | None
+    target: str
+    argv: tuple[str, ...]
+    seed: int | None
+    started_at: str
+    torch_version: str | None = None
+    torchvision_version: str | None = None
+    numpy_version: str | None = None
+    accelerator: str | None = None
+    default_start_method: str | None = None
+
+
+class Procedure(Record):
+    """How the suite was measured and judged: enough to compute its findings again."""
+
+    epochs: int
+    repeats: int
+    max_batches: int | None = None
+    step_seconds: float | None = None
+    device: str = "auto"
+    timeout_seconds: float = 300.0
+    tolerance: float = 0.03
+    plan_epochs: int = 10
+
+
+class LoaderFacts(Record):
+    """The loader as it really ran, read off the object in the child.
+
+    ``length`` is the number of batches an epoch announces, ``None`` where it announces none.
+    ``batch_bytes`` is the size of the first batch's tensors and arrays, and is 0 until a batch came.
+    ``left_out`` names settings that the target has and that could not apply, each with its reason.
+    """
+
+    loader_type: str
+    dataset_type: str
+    dataset_length: int | None
+    iterable: bool
+    length: int | None
+    batch_size: int | None
+    num_workers: int
+    prefetch_factor: int | None
+    pin_memory: bool
+    persistent_workers: bool
+    start_method: str | None
+    has_step: bool
+    batch_bytes: int = 0
+    batch_tensors: int = 0
+    left_out: tuple[str, ...] = ()
+
+
+class Epoch(Record):
+    """One pass over the loader.
+
+    ``seconds`` = ``begin_seconds`` (the call of ``iter()``) + the sum of ``batch_waits`` (time
+    blocked in ``next()``) + the sum of ``batch_steps`` (from a batch's arrival to the next request)
+    + ``end_seconds`` (the last ``next()``, which finds the end, and the device's synchronization).
+    ``complete`` is false where ``max_batches`` cut the epoch short.
+    CPU seconds are those of all threads of the main process, and of all workers together;
+    ``None`` where the platform does not tell.
+    """
+
+    seconds: float
+    items: int
+    batches: int
+    wait_seconds: float
+    step_seconds: float
+    begin_seconds: float
+    end_seconds: float
+    batch_waits: tuple[float, ...]
+    batch_steps: tuple[float, ...]
+    complete: bool
+    main_cpu_seconds: float | None = None
+    worker_cpu_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if not len(self.batch_waits) == len(self.batch_steps) == self.batches:
+            raise ValueError("an epoch needs one wait and one step for each batch")
+        waited = self.begin_seconds + math.fsum(self.batch_waits) + self.end_seconds
+        stepped = math.fsum(self.batch_steps)
+        for name, stored, summed in (
+            ("wait_seconds", self.wait_seconds, waited),
+            ("step_seconds", self.step_seconds, stepped),
+            ("seconds", self.seconds, waited + stepped),
+        ):
+            if not math.isclose(stored, summed, rel_tol=1e-6, abs_tol=1e-5):
+                raise ValueError(f"an epoch's {name} is {stored}, but its parts add up to {summed}")
+
+
+class Window(Record):
+    """A stretch of batches measured as one value at a fixed number of active workers."""
+
+    level: int
+    batches: int
+    items: int
+    seconds: float
+
+
+class MemoryReading(Record):
+    """Memory of one process, or of several added up. ``None`` where the platform does not tell.
+
+    Only ``pss`` and ``uss`` may be added over processes: ``rss`` counts shared pages each time.
+    """
+
+    rss: int
+    pss: int | None = None
+    uss: int | None = None
+    anonymous: int | None = None
+    private_dirty: int | None = None
+    shared_dirty: int | None = None
+    pss_file: int | None = None
+    pss_shmem: int | None = None
+
+
+class MemorySnapshot(Record):
+    """One look at the main process and its workers. ``at`` is in seconds since the child started."""
+
+    at: float
+    main: MemoryReading
+    workers: MemoryReading | None
+    worker_count: int
+    shm_bytes: int | None
+    main_descriptors: int | None
+    worker_descriptors: int | None
+
+
+class Peaks(Record):
+    """The highest values seen in a run.
+
+    ``memory_kind`` is "pss" (shared pages are divided among the processes that map them) or "rss"
+    where the platform has no more. ``shm_bytes`` is what ``/dev/shm`` held above what it held
+    before the run. ``worker_bytes`` is all workers together, ``workers`` how many they were then.
+    """
+
+    memory_kind: MemoryKind
+    main_bytes: int
+    worker_bytes: int
+    total_bytes: int
+    workers: int
+    shm_bytes: int | None
+    main_descriptors: int | None
+    worker_descriptors: int | None
+
+
+class DevicePeaks(Record):
+    """An accelerator's memory and use over a run. ``utilization`` is a share from 0 to 1."""
+
+    name: str
+    allocated_bytes: int | None = None
+    reserved_bytes: int | None = None
+    utilization: float | None = None
+
+
+class RunError(Record):
+    """Why a run has no, or not all, figures. ``sentence`` stands alone; ``traceback`` is whole."""
+
+    kind: ErrorKind
+    sentence: str
+    traceback: str = ""
+    exit_code: int | None = None
+
+
+class Run(Record):
+    """One child: started, measured, ended.
+
+    ``setup_seconds`` is what the target's module and factory took, ``startup_seconds`` the time
+    from ``iter()`` to the first batch of the first epoch. ``position`` is its place in the order
+    in which the suite's runs were made. ``other_cpu_seconds`` is CPU time that processes outside
+    this run took on the usable CPUs while it lasted (``seconds``).
+    """
+
+    position: int
+    repeat: int
+    setup_seconds: float | None = None
+    startup_seconds: float | None = None
+    seconds: float | None = None
+    other_cpu_seconds: float | None = None
+    facts: LoaderFacts | None = None
+    epochs: tuple[Epoch, ...] = ()
+    windows: tuple[Window, ...] = ()
+    memory: tuple[MemorySnapshot, ...] = ()
+    peaks: Peaks | None = None
+    device: DevicePeaks | None = None
+    error: RunError | None = None
+
+
+class Benchmark(Record):
+    """Runs with equal settings.
+
+    ``condition`` tells apart workloads in one suite ("light", "augmented"; "" where there is one),
+    ``part`` the series within it ("sweep", "repeated", "pin_memory"). ``left_out`` says which
+    settings were asked for and do not apply here; ``skipped`` why it was not tried at all.
+    """
+
+    label: str
+    settings: LoaderSettings
+    condition: str = ""
+    part: str = "sweep"
+    runs: tuple[Run, ...] = ()
+    left_out: tuple[str, ...] = ()
+    skipped: str | None = None
+
+
+class Evidence(Record):
+    """One figure behind a finding, with its interval where one could be had."""
+
+    name: str
+    value: float
+    unit: str
+    low: float | None = None
+    high: float | None = None
+
+
+class Finding(Record):
+    """One sentence that was found true, with its evidence and what to do about it.
+
+    ``condition`` is the workload that it speaks of, "" for the whole suite.
+    """
+
+    code: str
+    severity: Severity
+    title: str
+    evidence: tuple[Evidence, ...] = ()
+    remedy: str = ""
+    condition: str = ""
+
+
+class Recommendation(Record):
+    """Settings that were confirmed against the user's own."""
+
+    settings: LoaderSettings
+    reasons: tuple[str, ...] = ()
+
+
+class Suite(Record):
+    """One file: everything that one command measured, and what followed from it."""
+
+    metadata: Metadata
+    procedure: Procedure
+    kind: str = "bench"
+    benchmarks: tuple[Benchmark, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    recommendation: Recommendation | None = None
+    format: str = FORMAT
+    version: int = VERSION
