@@ -33,11 +33,7 @@ ErrorKind = Literal[
 ]
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all records: immutable, compared by value."""
-
-
-class Metadata(Record):
+class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     """Where, when and with what a suite was measured."""
 
     feedrate_version: str
@@ -61,7 +57,7 @@ class Metadata(Record):
     default_start_method: str | None = None
 
 
-class Procedure(Record):
+class Procedure(msgspec.Struct, frozen=True, kw_only=True):
     """How the suite was measured and judged: enough to compute its findings again."""
 
     epochs: int
@@ -74,11 +70,11 @@ class Procedure(Record):
     plan_epochs: int = 10
 
 
-class LoaderFacts(Record):
+class LoaderFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The loader as it really ran, read off the object in the child.
 
     ``length`` is the number of batches an epoch announces, ``None`` where it announces none.
-    ``batch_bytes`` is the size of the first batch's tensors and arrays, and is 0 until a batch came.
+    ``batch_bytes`` is the size of the tensors and arrays in the first batch, 0 until one came.
     ``left_out`` names settings that the target has and that could not apply, each with its reason.
     """
 
@@ -99,7 +95,7 @@ class LoaderFacts(Record):
     left_out: tuple[str, ...] = ()
 
 
-class Epoch(Record):
+class Epoch(msgspec.Struct, frozen=True, kw_only=True):
     """One pass over the loader.
 
     ``seconds`` = ``begin_seconds`` (the call of ``iter()``) + the sum of ``batch_waits`` (time
@@ -137,7 +133,7 @@ class Epoch(Record):
                 raise ValueError(f"an epoch's {name} is {stored}, but its parts add up to {summed}")
 
 
-class Window(Record):
+class Window(msgspec.Struct, frozen=True, kw_only=True):
     """A stretch of batches measured as one value at a fixed number of active workers."""
 
     level: int
@@ -146,7 +142,7 @@ class Window(Record):
     seconds: float
 
 
-class MemoryReading(Record):
+class MemoryReading(msgspec.Struct, frozen=True, kw_only=True):
     """Memory of one process, or of several added up. ``None`` where the platform does not tell.
 
     Only ``pss`` and ``uss`` may be added over processes: ``rss`` counts shared pages each time.
@@ -162,8 +158,8 @@ class MemoryReading(Record):
     pss_shmem: int | None = None
 
 
-class MemorySnapshot(Record):
-    """One look at the main process and its workers. ``at`` is in seconds since the child started."""
+class MemorySnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """One look at the main process and its workers, ``at`` seconds after the child's start."""
 
     at: float
     main: MemoryReading
@@ -174,7 +170,7 @@ class MemorySnapshot(Record):
     worker_descriptors: int | None
 
 
-class Peaks(Record):
+class Peaks(msgspec.Struct, frozen=True, kw_only=True):
     """The highest values seen in a run.
 
     ``memory_kind`` is "pss" (shared pages are divided among the processes that map them) or "rss"
@@ -192,7 +188,7 @@ class Peaks(Record):
     worker_descriptors: int | None
 
 
-class DevicePeaks(Record):
+class DevicePeaks(msgspec.Struct, frozen=True, kw_only=True):
     """An accelerator's memory and use over a run. ``utilization`` is a share from 0 to 1."""
 
     name: str
@@ -201,7 +197,7 @@ class DevicePeaks(Record):
     utilization: float | None = None
 
 
-class RunError(Record):
+class RunError(msgspec.Struct, frozen=True, kw_only=True):
     """Why a run has no, or not all, figures. ``sentence`` stands alone; ``traceback`` is whole."""
 
     kind: ErrorKind
@@ -210,7 +206,7 @@ class RunError(Record):
     exit_code: int | None = None
 
 
-class Run(Record):
+class Run(msgspec.Struct, frozen=True, kw_only=True):
     """One child: started, measured, ended.
 
     ``setup_seconds`` is what the target's module and factory took, ``startup_seconds`` the time
@@ -234,7 +230,7 @@ class Run(Record):
     error: RunError | None = None
 
 
-class Benchmark(Record):
+class Benchmark(msgspec.Struct, frozen=True, kw_only=True):
     """Runs with equal settings.
 
     ``condition`` tells apart workloads in one suite ("light", "augmented"; "" where there is one),
@@ -251,7 +247,7 @@ class Benchmark(Record):
     skipped: str | None = None
 
 
-class Evidence(Record):
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """One figure behind a finding, with its interval where one could be had."""
 
     name: str
@@ -261,7 +257,7 @@ class Evidence(Record):
     high: float | None = None
 
 
-class Finding(Record):
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One sentence that was found true, with its evidence and what to do about it.
 
     ``condition`` is the workload that it speaks of, "" for the whole suite.
@@ -275,14 +271,14 @@ class Finding(Record):
     condition: str = ""
 
 
-class Recommendation(Record):
+class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
     """Settings that were confirmed against the user's own."""
 
     settings: LoaderSettings
     reasons: tuple[str, ...] = ()
 
 
-class Suite(Record):
+class Suite(msgspec.Struct, frozen=True, kw_only=True):
     """One file: everything that one command measured, and what followed from it."""
 
     metadata: Metadata

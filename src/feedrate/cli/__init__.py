@@ -1,0 +1,1 @@
+"""The command: thin functions that parse, call `feedrate.api` and print."""

@@ -1,0 +1,1 @@
+"""Measurements that ship with feedrate: the published sweep and the demo."""

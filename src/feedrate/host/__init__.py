@@ -1,0 +1,1 @@
+"""What this machine offers and how much of it a process tree uses."""

@@ -1,0 +1,1 @@
+"""What feedrate knows about torch's loader."""
