@@ -3,6 +3,35 @@
 Importing this package imports neither torch nor anything heavy; names are loaded when used.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from feedrate.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from feedrate.api import BenchSuite, bench
+    from feedrate.errors import FeedrateError
+    from feedrate.store import load
+
+__all__ = ["BenchSuite", "FeedrateError", "__version__", "bench", "load"]
+
+_PLACES = {
+    "BenchSuite": "feedrate.api",
+    "FeedrateError": "feedrate.errors",
+    "bench": "feedrate.api",
+    "load": "feedrate.store",
+}
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        place = _PLACES[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    return getattr(import_module(place), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PLACES})

@@ -12,9 +12,18 @@ from __future__ import annotations
 
 
 class FeedrateError(Exception):
-    """Any error that feedrate raises on purpose."""
+    """Any error that feedrate raises on purpose.
+
+    ``details`` is what ``-v`` shows below the sentence: a traceback of the user's code, say.
+    ``suite`` is what had been measured until then (a `feedrate.records.Suite`), if anything.
+    """
 
     exit_code = 1
+
+    def __init__(self, sentence: str, *, details: str = "", suite: object = None) -> None:
+        super().__init__(sentence)
+        self.details = details
+        self.suite = suite
 
 
 class NothingMeasured(FeedrateError):

@@ -26,10 +26,11 @@ ErrorKind = Literal[
     "worker_died",
     "killed",
     "out_of_memory",
-    "bus_error",
+    "shared_memory",
     "crashed",
     "exited",
     "timeout",
+    "interrupted",
 ]
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 from feedrate.errors import UsageError
 from feedrate.settings import START_METHODS, StartMethod
@@ -50,6 +50,13 @@ def parse_start_methods(
     """
     known = {name: cast(StartMethod, name) for name in START_METHODS if name in available}
     return _choices(text, option, known)
+
+
+def given(
+    text: str | None, parse: Callable[..., tuple[T, ...]], option: str, **limits: Any
+) -> tuple[T, ...]:
+    """Return what ``parse`` makes of an option, and nothing where it was not given."""
+    return () if text is None else parse(text, option, **limits)
 
 
 def _choices(text: str, option: str, known: Mapping[str, T]) -> tuple[T, ...]:

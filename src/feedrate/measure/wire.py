@@ -36,6 +36,12 @@ class ChildSpec(msgspec.Struct, frozen=True, kw_only=True):
     search_path: tuple[str, ...] = ()
 
 
+class Started(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The first message: the process in which the user's code will run."""
+
+    pid: int
+
+
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The target is imported and its factory has returned; nothing is iterated yet."""
 
@@ -72,7 +78,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     device: DevicePeaks | None = None
 
 
-Message = Ready | Progress | EpochDone | Failed | Finished
+Message = Started | Ready | Progress | EpochDone | Failed | Finished
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)

@@ -1,0 +1,74 @@
+"""The command ``feedrate``: one function a verb; errors become a sentence and an exit code here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from feedrate.cli.measuring import bench, demo
+from feedrate.cli.results import report
+from feedrate.errors import FeedrateError
+from feedrate.version import __version__
+
+app = typer.Typer(
+    name="feedrate",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        typer.echo(f"feedrate {__version__}")
+        raise typer.Exit
+
+
+@app.callback(
+    epilog="Exit codes: 0 ok · 1 nothing could be measured, or another error · 2 usage · 3 a "
+    "finding that needs action · 4 the target cannot be used · 5 a file cannot be written · 6 a "
+    "file cannot be read as a result · 124 timeout · 130 interrupted."
+)
+def feedrate(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Find out why training waits for data, by measuring your own unmodified code."""
+
+
+app.command()(bench)
+app.command()(report)
+app.command()(demo)
+
+
+def main() -> None:
+    """Run the command and exit with its code."""
+    try:
+        app()
+    except FeedrateError as error:
+        _explain(error)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("feedrate: interrupted", file=sys.stderr)  # noqa: T201
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output has gone (`feedrate report | head`): nothing is wrong. Python
+        # would complain once more when it flushes at exit, so that goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+
+
+def _explain(error: FeedrateError) -> None:
+    print(f"feedrate: {error}", file=sys.stderr)  # noqa: T201
+    if not error.details:
+        return
+    if any(word in ("-v", "--verbose") for word in sys.argv):
+        print(f"\n{error.details.rstrip()}", file=sys.stderr)  # noqa: T201
+    else:
+        print("  (the whole traceback: add -v)", file=sys.stderr)  # noqa: T201

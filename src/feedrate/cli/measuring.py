@@ -1,0 +1,267 @@
+"""The verbs that measure: ``bench`` and ``demo``. Thin: parse, call `feedrate.api`, print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from feedrate.measure.manager import Watcher
+    from feedrate.records import Suite
+
+SETTINGS = "Settings to combine"
+MEASURING = "Measuring"
+RESULT = "Result"
+EXPERIMENT = "The published experiment (TARGET fashion-mnist)"
+
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Save the result here, after every run. Without it, it goes to the state folder, "
+        "which keeps the newest 20.",
+        rich_help_panel=RESULT,
+    ),
+]
+FigureOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Draw the figure: .png, .svg or .pdf.", rich_help_panel=RESULT
+    ),
+]
+JsonOption = Annotated[
+    bool,
+    typer.Option("--json", help="Print the file's content, nothing else.", rich_help_panel=RESULT),
+]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Replace files that exist.", rich_help_panel=RESULT)
+]
+VerboseOption = Annotated[
+    bool,
+    typer.Option(
+        "--verbose",
+        "-v",
+        help="Show every run, the evidence, and whole tracebacks.",
+        rich_help_panel=RESULT,
+    ),
+]
+
+
+def bench(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help="file.py:name or package.module:name, a function that returns a DataLoader, a "
+            "Dataset or (loader, step); or fashion-mnist, the published experiment.",
+        ),
+    ],
+    workers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N,N,…",
+            help="Worker counts. Default: 0 up to twice the usable CPUs.",
+            rich_help_panel=SETTINGS,
+        ),
+    ] = None,
+    prefetch_factor: Annotated[
+        str | None, typer.Option(metavar="N,N,…", rich_help_panel=SETTINGS)
+    ] = None,
+    pin_memory: Annotated[
+        str | None, typer.Option(metavar="off,on", rich_help_panel=SETTINGS)
+    ] = None,
+    persistent_workers: Annotated[
+        str | None, typer.Option(metavar="off,on", rich_help_panel=SETTINGS)
+    ] = None,
+    start_method: Annotated[
+        str | None, typer.Option(metavar="fork,forkserver,spawn", rich_help_panel=SETTINGS)
+    ] = None,
+    batch_size: Annotated[
+        str | None, typer.Option(metavar="N,N,…", rich_help_panel=SETTINGS)
+    ] = None,
+    epochs: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Passes in each run; the first is cold.", rich_help_panel=MEASURING
+        ),
+    ] = 2,
+    repeats: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Runs of each setting, in rotated order.", rich_help_panel=MEASURING
+        ),
+    ] = 1,
+    max_batches: Annotated[
+        int | None,
+        typer.Option(min=1, help="End each epoch after so many.", rich_help_panel=MEASURING),
+    ] = None,
+    step: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A function step(batch) in the target's module: one training step.",
+            rich_help_panel=MEASURING,
+        ),
+    ] = None,
+    step_ms: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="Simulate a step of so many milliseconds.", rich_help_panel=MEASURING
+        ),
+    ] = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            help="Where batches go when there is no step: auto, cpu, cuda, cuda:1, mps.",
+            rich_help_panel=MEASURING,
+        ),
+    ] = "auto",
+    seed: Annotated[
+        int,
+        typer.Option(
+            help="Seeds random, NumPy and torch before the target is made.",
+            rich_help_panel=MEASURING,
+        ),
+    ] = 0,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            min=1,
+            help="Give a run up after so many seconds without a batch.",
+            rich_help_panel=MEASURING,
+        ),
+    ] = 300,
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=0.5,
+            help="Rates that differ by less than this share are the same.",
+            rich_help_panel=MEASURING,
+        ),
+    ] = 0.03,
+    plan_epochs: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Length of the job that start-up is held against.",
+            rich_help_panel=MEASURING,
+        ),
+    ] = 10,
+    output: OutputOption = None,
+    figure: FigureOption = None,
+    as_json: JsonOption = False,
+    force: ForceOption = False,
+    verbose: VerboseOption = False,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where the data is or goes.", rich_help_panel=EXPERIMENT),
+    ] = None,
+    synthetic: Annotated[
+        bool,
+        typer.Option(
+            "--synthetic",
+            help="Write made-up images of the same size and type; needs no network.",
+            rich_help_panel=EXPERIMENT,
+        ),
+    ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A short pass.", rich_help_panel=EXPERIMENT)
+    ] = False,
+    conditions: Annotated[
+        str | None, typer.Option(metavar="light,augmented", rich_help_panel=EXPERIMENT)
+    ] = None,
+) -> None:
+    """Measure how the rate depends on the loader's settings, with start-up and memory.
+
+    Each run is made in a fresh process on your own loader; only the named settings vary.
+    """
+    from feedrate.cli import options
+    from feedrate.cli.experiment import TARGET, refuse, run_published
+    from feedrate.cli.output import open_output
+
+    worker_counts = None if workers is None else options.parse_ints(workers, "--workers")
+    if target == TARGET:
+        refuse(
+            f"does not go with {TARGET}, whose protocol is fixed: leave it out",
+            prefetch_factor=prefetch_factor,
+            pin_memory=pin_memory,
+            persistent_workers=persistent_workers,
+            start_method=start_method,
+            batch_size=batch_size,
+            step=step,
+            step_ms=step_ms,
+            max_batches=max_batches,
+        )
+        with open_output(output, figure, as_json=as_json, force=force, verbose=verbose) as out:
+            run_published(
+                out,
+                data_dir=data_dir,
+                synthetic=synthetic,
+                quick=quick,
+                conditions=conditions,
+                workers=worker_counts,
+                device=device,
+                seed=seed,
+                timeout=timeout,
+                tolerance=tolerance,
+            )
+        return
+    refuse(
+        f"belongs to the published experiment: feedrate bench {TARGET}",
+        data_dir=data_dir,
+        synthetic=synthetic or None,
+        quick=quick or None,
+        conditions=conditions,
+    )
+    from feedrate import api
+
+    def measure(watcher: Watcher) -> Suite:
+        return api.bench(
+            target,
+            workers=worker_counts,
+            prefetch_factor=options.given(
+                prefetch_factor, options.parse_ints, "--prefetch-factor", least=1
+            ),
+            pin_memory=options.given(pin_memory, options.parse_switches, "--pin-memory"),
+            persistent_workers=options.given(
+                persistent_workers, options.parse_switches, "--persistent-workers"
+            ),
+            start_method=options.given(start_method, options.parse_start_methods, "--start-method"),
+            batch_size=options.given(batch_size, options.parse_ints, "--batch-size", least=1),
+            epochs=epochs,
+            repeats=repeats,
+            max_batches=max_batches,
+            step=step,
+            step_ms=step_ms,
+            device=device,
+            seed=seed,
+            timeout=timeout,
+            tolerance=tolerance,
+            plan_epochs=plan_epochs,
+            save=out.save,
+            watcher=watcher,
+        )
+
+    with open_output(output, figure, as_json=as_json, force=force, verbose=verbose) as out:
+        out.measure(measure)
+
+
+def demo(
+    folder: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where photographs, result and figure go.")
+    ] = Path("feedrate-demo"),
+    verbose: VerboseOption = False,
+) -> None:
+    """Measure a loader of real JPEG photographs on this machine, in under a minute.
+
+    Makes a folder of photographs, measures a loader that decodes, augments and batches them for
+    a small network, and shows table, verdict and figure.
+    """
+    from feedrate.cli.experiment import run_demo
+
+    run_demo(folder, verbose=verbose)

@@ -1,0 +1,118 @@
+"""Progress on standard error: a line that moves in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from feedrate.errors import OutputError
+from feedrate.measure import wire
+from feedrate.measure.manager import Watcher
+from feedrate.records import Benchmark, Run
+from feedrate.report import units
+
+
+class PlainProgress:
+    """One line when a run starts and one when it has ended."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._head = ""
+
+    def run_started(
+        self, position: int, total: int, benchmark: Benchmark, repeat: int, left: float | None
+    ) -> None:
+        """Note which run it is, for the line at its end."""
+        self._head = describe(position, total, benchmark, repeat)
+        time_left = f", about {units.duration(left)} left" if left is not None else ""
+        self.say(f"{self._head}{time_left}")
+
+    def message(self, message: wire.Message) -> None:
+        """Show nothing: a line each would flood a log."""
+
+    def run_ended(self, benchmark: Benchmark, run: Run) -> None:  # noqa: ARG002
+        """Say what came of the run."""
+        self.say(f"{self._head}: {outcome(run)}")
+
+    def skipped(self, benchmark: Benchmark) -> None:
+        """Say why a benchmark is not tried."""
+        self.say(f"{benchmark.label}: skipped: {benchmark.skipped}")
+
+    def not_saved(self, error: OutputError) -> None:
+        """Say that a save failed."""
+        self.say(f"warning: {error}")
+
+    def say(self, text: str) -> None:
+        """Print one line, as it is."""
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+class LiveProgress(PlainProgress):
+    """A bar for all runs with the batch that is measured and the time left."""
+
+    def __init__(self, console: Console, bar: Progress) -> None:
+        super().__init__(console)
+        self._bar = bar
+        self._task: TaskID | None = None
+        self._batches: int | None = None
+        self._left = ""
+
+    def run_started(
+        self, position: int, total: int, benchmark: Benchmark, repeat: int, left: float | None
+    ) -> None:
+        """Move the bar to this run."""
+        self._head = describe(position, total, benchmark, repeat)
+        self._batches = None
+        self._left = f"about {units.duration(left)} left" if left is not None else ""
+        if self._task is None:
+            self._task = self._bar.add_task("", total=total)
+        self._show(position - 1, "starting")
+
+    def message(self, message: wire.Message) -> None:
+        """Show how far the run is."""
+        if isinstance(message, wire.Ready):
+            self._batches = message.facts.length
+        elif isinstance(message, wire.Progress):
+            of = f" of {self._batches:,}" if self._batches else ""
+            self._show(None, f"epoch {message.epoch + 1}, batch {message.batches:,}{of}")
+
+    def run_ended(self, benchmark: Benchmark, run: Run) -> None:
+        """Leave a line above the bar and move on."""
+        super().run_ended(benchmark, run)
+        if self._task is not None:
+            self._bar.advance(self._task)
+
+    def _show(self, completed: int | None, doing: str) -> None:
+        if self._task is not None:
+            text = " · ".join(part for part in (self._head, doing, self._left) if part)
+            self._bar.update(self._task, completed=completed, description=text)
+
+
+def describe(position: int, total: int, benchmark: Benchmark, repeat: int) -> str:
+    """Return a run's place and name: ``[3/8] 4 workers, repeat 2``."""
+    again = f", repeat {repeat + 1}" if repeat else ""
+    return f"[{position}/{total}] {benchmark.label}{again}"
+
+
+def outcome(run: Run) -> str:
+    """Return a run's rate, or its error, as one line."""
+    if run.error is not None:
+        return f"failed: {run.error.sentence}"
+    epochs = run.epochs[1:] or run.epochs
+    seconds = sum(epoch.seconds for epoch in epochs)
+    items = sum(epoch.items for epoch in epochs)
+    return f"{units.rate(items / seconds)} items/s" if seconds and items else "no items counted"
+
+
+@contextmanager
+def progress(console: Console) -> Iterator[Watcher]:
+    """Yield the watcher that fits the console."""
+    if not console.is_terminal:
+        yield PlainProgress(console)
+        return
+    bar = Progress(BarColumn(20), TextColumn("{task.description}"), console=console, transient=True)
+    with bar:
+        yield LiveProgress(bar.console, bar)

@@ -1,0 +1,54 @@
+"""The verbs that read results: ``report``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from feedrate.cli.measuring import ForceOption, JsonOption, VerboseOption
+
+
+def report(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FILE.json]", help="A result. Default: the newest one measured."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FIGURE",
+            help="Draw the figure instead: .png, .svg or .pdf, by the ending.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    force: ForceOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Show a result again: table and verdicts, or its figure, from the file alone."""
+    from feedrate import store
+    from feedrate.api import judged
+    from feedrate.cli.output import check_figure, draw
+    from feedrate.errors import FormatError
+
+    if file is None:
+        file = store.latest()
+        if file is None:
+            raise FormatError("nothing was measured yet; name a file, or run feedrate bench")
+    suite = judged(store.load(file))
+    if output is not None:
+        check_figure(output, force=force)
+        draw(suite, output)
+        print(f"figure: {output}", file=sys.stderr)  # noqa: T201
+    elif as_json:
+        sys.stdout.buffer.write(store.encode(suite))
+    else:
+        from rich.console import Console
+
+        from feedrate.report.text import print_suite
+
+        print_suite(Console(), suite, verbose=verbose)

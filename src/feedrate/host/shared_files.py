@@ -1,0 +1,54 @@
+"""Shared-memory files of torch that a killed process could not unlink.
+
+torch makes ``/dev/shm/torch_PID_…`` for every tensor that a worker sends and unlinks it at once;
+a process that is killed in between leaves it, and its memory is gone until the next boot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+SHARED_FOLDER = Path("/dev/shm")
+
+
+def remove_abandoned(since: float, folder: Path = SHARED_FOLDER) -> list[str]:
+    """Remove torch's files that nobody can use any more; return their names.
+
+    Only a file that was made at ``since`` (seconds since the epoch) or later, by this user, in a
+    process that has ended, and that no process has open or mapped. The last test is what makes it
+    safe beside other programs: with torch's file_system strategy a file may outlive its maker.
+    """
+    candidates: dict[str, Path] = {}
+    with contextlib.suppress(OSError):
+        for path in folder.glob("torch_*"):
+            with contextlib.suppress(OSError):
+                status = path.stat()
+                mine = status.st_uid == os.getuid() and status.st_ctime >= since - 1
+                if mine and not _is_alive(path.name.split("_")[1]):
+                    candidates[str(path)] = path
+    if candidates:
+        _drop_used(candidates)
+    for path in candidates.values():
+        with contextlib.suppress(OSError):
+            path.unlink()
+    return sorted(path.name for path in candidates.values())
+
+
+def _is_alive(maker: str) -> bool:
+    """Tell whether the process in a file's name lives; an unreadable name counts as alive."""
+    return not maker.isdigit() or Path(f"/proc/{maker}").exists()
+
+
+def _drop_used(candidates: dict[str, Path]) -> None:
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            for line in (process / "maps").read_text("utf-8", "replace").splitlines():
+                candidates.pop(line.rpartition(" ")[2], None)
+        with contextlib.suppress(OSError):
+            for descriptor in (process / "fd").iterdir():
+                with contextlib.suppress(OSError):
+                    candidates.pop(str(descriptor.readlink()), None)

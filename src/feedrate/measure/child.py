@@ -1,0 +1,213 @@
+"""The child: imports the target, sets up its loader, measures it, and says what it saw.
+
+Started by the executor in a process of its own. Standard input brings the
+`ChildSpec` in one line and stays open while the parent lives. Standard output is taken over for
+messages; whatever the user's code prints goes to standard error, which the parent keeps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import random
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from feedrate.measure import keeper, wire
+
+if TYPE_CHECKING:
+    from feedrate.measure.target import Target
+    from feedrate.records import LoaderFacts
+
+Send = Callable[[wire.Message], None]
+
+
+def main() -> int:
+    """Run one child; return the exit code of the process."""
+    spec_line = keeper.read_line(sys.stdin.fileno())
+    if not spec_line:
+        return 0  # the parent ended before it had said what to measure
+    messages = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    if keeper.AVAILABLE:
+        keeper.guard(messages)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, sys.stdin.fileno())
+    os.close(null)
+    faulthandler.enable()
+    send = _sender(messages)
+    send(wire.Started(pid=os.getpid()))
+    return _measure_or_explain(msgspec.json.decode(spec_line, type=wire.ChildSpec), send)
+
+
+def _sender(descriptor: int) -> Send:
+    def send(message: wire.Message) -> None:
+        data = wire.encode(message)
+        while data:
+            data = data[os.write(descriptor, data) :]
+
+    return send
+
+
+def _measure_or_explain(spec: wire.ChildSpec, send: Send) -> int:
+    from feedrate.measure.failure import describe_exception
+
+    state = _State()
+    try:
+        _measure(spec, send, state)
+    except KeyboardInterrupt:
+        return 130
+    except BaseException as error:
+        send(
+            wire.Failed(
+                error=describe_exception(error, setting_up=state.facts is None, facts=state.facts)
+            )
+        )
+        return 1
+    return 0
+
+
+class _State:
+    """How far the child came, for an error that ends it."""
+
+    facts: LoaderFacts | None = None
+
+
+def _measure(spec: wire.ChildSpec, send: Send, state: _State) -> None:
+    sys.path[:0] = [folder for folder in spec.search_path if folder not in sys.path]
+    from feedrate.measure.configure import add_batch, configure, default_start_method, read_facts
+    from feedrate.measure.cpu import worker_cpu_seconds
+    from feedrate.measure.device import accelerator_name, open_device
+    from feedrate.measure.failure import describe_no_batches
+    from feedrate.measure.loop import run_epoch
+
+    device = open_device(spec.device)
+    _seed(spec.seed)
+    started = time.perf_counter()
+    target = _open_target(spec)
+    setup_seconds = time.perf_counter() - started
+    left_out = configure(target.loader, spec.settings) if spec.settings else ()
+    facts = state.facts = read_facts(target, left_out)
+    send(
+        wire.Ready(
+            setup_seconds=setup_seconds,
+            facts=facts,
+            versions=_versions(),
+            accelerator=accelerator_name(),
+            default_start_method=default_start_method(),
+        )
+    )
+    step = _choose_step(spec, target, device.move)
+    if warm_up := getattr(target.step, "warm_up", None):
+        warm_up()
+        device.synchronize()
+
+    def on_first(batch: Any) -> None:
+        nonlocal facts
+        facts = state.facts = add_batch(facts, batch)
+
+    def on_progress(batches: int) -> None:
+        send(wire.Progress(epoch=epoch, batches=batches))
+        device.look()
+
+    for epoch in range(spec.epochs):
+        workers_before = worker_cpu_seconds()
+        main_before = time.process_time()
+        measured = run_epoch(
+            target.loader,
+            step,
+            clock=time.perf_counter,
+            synchronize=device.synchronize,
+            on_progress=on_progress,
+            on_first=on_first if epoch == 0 else None,
+            max_batches=spec.max_batches,
+        )
+        main_cpu = time.process_time() - main_before
+        workers_after = worker_cpu_seconds()
+        worker_cpu = None
+        if workers_before is not None and workers_after is not None:
+            worker_cpu = max(0.0, workers_after - workers_before)
+        if measured.batches == 0:
+            send(wire.Failed(error=describe_no_batches(facts)))
+            return
+        send(
+            wire.EpochDone(
+                facts=facts,
+                epoch=msgspec.structs.replace(
+                    measured, main_cpu_seconds=main_cpu, worker_cpu_seconds=worker_cpu
+                ),
+            )
+        )
+    send(wire.Finished(device=device.peaks()))
+
+
+def _open_target(spec: wire.ChildSpec) -> Target:
+    from feedrate.errors import TargetError
+    from feedrate.measure.target import find_attribute, interpret, load_module, split_target
+
+    step = None
+    if spec.pickled is not None:
+        import cloudpickle
+
+        value, step = cloudpickle.loads(wire.unpack_object(spec.pickled))
+        described = spec.target
+    else:
+        place, name = split_target(spec.target)
+        module = load_module(place)
+        value = find_attribute(module, place, name)
+        described = f"{name}()"
+        if spec.step is not None:
+            step = find_attribute(module, place, spec.step)
+            if not callable(step):
+                raise TargetError(f"--step {spec.step} is no function in {place}")
+    if callable(value) and not hasattr(type(value), "__getitem__") and not _is_loader(value):
+        value = value(**spec.arguments)
+    target = interpret(value, described)
+    return target if step is None else target._replace(step=step)
+
+
+def _is_loader(value: Any) -> bool:
+    from torch.utils.data import DataLoader, Dataset
+
+    return isinstance(value, DataLoader | Dataset)
+
+
+def _choose_step(
+    spec: wire.ChildSpec, target: Target, move: Callable[[Any], Any]
+) -> Callable[[Any], object] | None:
+    """Return the target's step, else a copy to the device and the simulated step."""
+    if target.step is not None:
+        return target.step
+    seconds = spec.step_seconds
+
+    def step(batch: Any) -> None:
+        move(batch)
+        if seconds:
+            time.sleep(seconds)
+
+    return step
+
+
+def _seed(seed: int | None) -> None:
+    if seed is None:
+        return
+    import numpy as np
+    import torch
+
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+
+
+def _versions() -> dict[str, str]:
+    versions = {}
+    for name in ("torch", "torchvision", "numpy"):
+        with contextlib.suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions

@@ -1,0 +1,126 @@
+"""Setting what a benchmark asks for on the target's own loader, and reading what it then has.
+
+The loader is changed in place, before it is first iterated: dataset, sampler, collate function,
+generator, worker_init_fn and whatever a subclass adds stay the user's own objects.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from typing import Any
+
+import msgspec
+from torch.utils.data import BatchSampler, DataLoader
+
+from feedrate.errors import TargetError
+from feedrate.loader.torch_private import forget_iterator, set_checked_attribute
+from feedrate.measure.batch import measure_size
+from feedrate.measure.target import Target, is_iterable_dataset
+from feedrate.records import LoaderFacts
+from feedrate.settings import LoaderSettings
+
+TORCH_PREFETCH_FACTOR = 2
+"""What torch uses with workers where nothing is given."""
+
+
+def configure(loader: DataLoader[Any], settings: LoaderSettings) -> tuple[str, ...]:
+    """Set the settings on a loader; return what of the loader's own could not stay, and why.
+
+    Raises:
+        TargetError: the batch size is to vary and the loader does not decide it.
+    """
+    left_out: list[str] = []
+    forget_iterator(loader)
+    workers = settings.num_workers
+    if workers == 0:
+        if loader.multiprocessing_context is not None:
+            left_out.append("multiprocessing_context: there are no workers to start")
+            loader.multiprocessing_context = None
+        if loader.persistent_workers:
+            left_out.append("persistent_workers: there are no workers to keep")
+        if loader.timeout > 0:
+            left_out.append("timeout: torch allows it with workers only")
+            loader.timeout = 0
+    loader.num_workers = workers
+    if workers == 0:
+        loader.prefetch_factor = None
+        set_checked_attribute(loader, "persistent_workers", False)
+    else:
+        loader.prefetch_factor = (
+            settings.prefetch_factor or loader.prefetch_factor or TORCH_PREFETCH_FACTOR
+        )
+        if settings.persistent_workers is not None:
+            set_checked_attribute(loader, "persistent_workers", settings.persistent_workers)
+        if settings.start_method is not None:
+            loader.multiprocessing_context = settings.start_method
+    if settings.pin_memory is not None:
+        loader.pin_memory = settings.pin_memory
+    if settings.batch_size is not None:
+        _set_batch_size(loader, settings.batch_size)
+    return tuple(left_out)
+
+
+def _set_batch_size(loader: DataLoader[Any], size: int) -> None:
+    sampler = loader.batch_sampler
+    if type(sampler) is not BatchSampler or loader.batch_size is None:
+        raise TargetError(
+            "--batch-size cannot be varied: the loader has no batch_size of its own (batch_sampler "
+            "or batch_size=None decides); leave the option out"
+        )
+    sampler.batch_size = size
+    set_checked_attribute(loader, "batch_size", size)
+
+
+def read_facts(target: Target, left_out: tuple[str, ...]) -> LoaderFacts:
+    """Return what a loader is and has, without iterating it."""
+    loader = target.loader
+    return LoaderFacts(
+        loader_type=_type_name(loader),
+        dataset_type=_type_name(loader.dataset),
+        dataset_length=_length(loader.dataset),
+        iterable=is_iterable_dataset(loader),
+        length=_length(loader),
+        batch_size=loader.batch_size,
+        num_workers=loader.num_workers,
+        prefetch_factor=loader.prefetch_factor,
+        pin_memory=bool(loader.pin_memory),
+        persistent_workers=bool(loader.persistent_workers),
+        start_method=_start_method(loader),
+        has_step=target.step is not None,
+        left_out=target.notes + left_out,
+    )
+
+
+def add_batch(facts: LoaderFacts, batch: Any) -> LoaderFacts:
+    """Return the facts with the size of a batch."""
+    size, count = measure_size(batch)
+    return msgspec.structs.replace(facts, batch_bytes=size, batch_tensors=count)
+
+
+def default_start_method() -> str:
+    """Return the method by which workers start where none is set, without fixing it."""
+    chosen = multiprocessing.get_start_method(allow_none=True)
+    return chosen or multiprocessing.get_all_start_methods()[0]
+
+
+def _start_method(loader: DataLoader[Any]) -> str | None:
+    if loader.num_workers == 0:
+        return None
+    context = loader.multiprocessing_context
+    if context is None:
+        return default_start_method()
+    return str(context.get_start_method())
+
+
+def _length(value: Any) -> int | None:
+    try:
+        return len(value)
+    except (TypeError, ValueError, NotImplementedError, AttributeError):
+        return None
+
+
+def _type_name(value: Any) -> str:
+    kind = type(value)
+    if kind.__module__ in ("builtins", "__main__", "__mp_main__"):
+        return kind.__qualname__
+    return f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"

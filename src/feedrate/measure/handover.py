@@ -1,0 +1,68 @@
+"""Handing a target to a child: by name where it has one that can be imported, else pickled."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from feedrate.errors import UsageError
+from feedrate.measure.wire import pack_object
+
+
+class Handover(msgspec.Struct, frozen=True, kw_only=True):
+    """How a child comes by the target. ``target`` is also its name for people."""
+
+    target: str
+    pickled: str | None = None
+    step: str | None = None
+    search_path: tuple[str, ...] = ()
+
+
+def hand_over(target: Any, step: Any = None) -> Handover:
+    """Return how to hand a target (text, function, loader, dataset or pair) to a child.
+
+    Raises:
+        UsageError: it has no name and cannot be pickled, or the step does not go with it.
+    """
+    if isinstance(target, str):
+        if step is not None and not isinstance(step, str):
+            raise UsageError(
+                "the step of a target given as text is given as text too: its name in that module"
+            )
+        return Handover(target=target, step=step)
+    path = tuple(folder for folder in sys.path if folder)
+    if step is None and (name := importable_name(target)):
+        return Handover(target=name, search_path=path)
+    if isinstance(step, str):
+        raise UsageError(f"step {step!r} is a name, and the target is an object: give the function")
+    import cloudpickle
+
+    shown = getattr(target, "__qualname__", None) or type(target).__qualname__
+    try:
+        data = cloudpickle.dumps((target, step))
+    except Exception as error:
+        raise UsageError(
+            f"{shown} cannot be handed to another process ({type(error).__name__}: {error}); put a "
+            "function that makes it at the top level of a module, and give that"
+        ) from error
+    return Handover(target=shown, pickled=pack_object(data), search_path=path)
+
+
+def importable_name(target: Any) -> str | None:
+    """Return ``file.py:name`` or ``module:name`` where importing that gives this very object."""
+    name = getattr(target, "__qualname__", "")
+    module_name = getattr(target, "__module__", None)
+    if not name.isidentifier() or not isinstance(module_name, str):
+        return None
+    module = sys.modules.get(module_name)
+    if module is None or getattr(module, name, None) is not target:
+        return None
+    if module_name != "__main__":
+        return f"{module_name}:{name}"
+    file = getattr(module, "__file__", None)
+    if not file or Path(file).suffix != ".py" or not Path(file).is_file():
+        return None  # a notebook or an interactive session
+    return f"{file}:{name}"
