@@ -45,7 +45,7 @@ Anonymous:            80 kB
 """
 
 
-def tree(**rollups: str | None) -> FakeReader:
+def tree() -> FakeReader:
     """A main process with two workers and a child that has gone."""
     texts = {MAIN: ROLLUP, FIRST: OLD_ROLLUP, SECOND: OLD_ROLLUP}
     files: dict[str, str] = {}
