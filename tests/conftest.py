@@ -1,0 +1,39 @@
+"""For all tests: the guard against what they leave behind, and those that need torch."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from leftovers import nothing_left_over
+
+__all__ = ["nothing_left_over"]
+
+# No example may be too slow: how long it takes says more about the machine than about the code.
+settings.register_profile("feedrate", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("feedrate")
+
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if HAS_TORCH:
+        return
+    for item in items:
+        if item.get_closest_marker("torch"):
+            item.add_marker(pytest.mark.skip(reason="torch is not installed"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Iterator[None]:
+    """Skip a whole file that cannot be imported for want of torch alone."""
+    report: pytest.CollectReport = yield
+    if report.failed and not HAS_TORCH and "No module named 'torch" in str(report.longrepr):
+        report.outcome = "skipped"
+        report.longrepr = (str(collector.path), 0, "Skipped: torch is not installed")
+    return report
