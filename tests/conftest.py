@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import pytest
+from hypothesis import settings
 
 from leftovers import nothing_left_over
 
@@ -30,9 +31,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(
     collector: pytest.Collector,
-) -> Iterator[None]:
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Skip a whole file that cannot be imported for want of torch alone."""
-    report: pytest.CollectReport = yield
+    report = yield
     if report.failed and not HAS_TORCH and "No module named 'torch" in str(report.longrepr):
         report.outcome = "skipped"
         report.longrepr = (str(collector.path), 0, "Skipped: torch is not installed")
