@@ -214,7 +214,9 @@ def make_benchmark(
         given: dict[str, Any] = {"num_workers": num_workers} | dict(run_fields or {})
         runs = [make_run(rate, repeat=k, **given) for k, rate in enumerate(rates)]
     return Benchmark(
-        label=label if label is not None else f"{num_workers} workers",
+        label=label
+        if label is not None
+        else f"{num_workers} worker{'' if num_workers == 1 else 's'}",
         settings=LoaderSettings(num_workers=num_workers, **settings),
         condition=condition,
         part=part,

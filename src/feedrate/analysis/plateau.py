@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from feedrate.analysis.stats import Ratio, Verdict, verdict_same
-from feedrate.analysis.summary import Point, compare_rates
+from feedrate.analysis.summary import Point, comparable, compare_rates
 from feedrate.settings import LoaderSettings
 
 BALANCED_SHARE = 0.9
@@ -48,9 +48,7 @@ def curves(points: Iterable[Point]) -> tuple[tuple[Point, ...], ...]:
     persistence or start method, so it belongs to every series that is equal in the rest. Only the
     parts "sweep" and "repeated" are taken; a count that is in both is there once (`by_count`).
     """
-    rated = [p for p in points if p.rates is not None and p.benchmark.part in _CURVE_PARTS]
-    if any(point.kind != "cold_only" for point in rated):
-        rated = [point for point in rated if point.kind != "cold_only"]
+    rated = comparable(point for point in points if point.benchmark.part in _CURVE_PARTS)
     alone = [point for point in rated if point.workers == 0]
     groups: dict[LoaderSettings, list[Point]] = {}
     for point in rated:
@@ -62,7 +60,7 @@ def curves(points: Iterable[Point]) -> tuple[tuple[Point, ...], ...]:
     ]
     left = [zero for zero in alone if not any(zero in group for group in joined)]
     made = [by_count(group) for group in (*joined, left) if group]
-    return tuple(sorted(made, key=lambda group: (-len(group), -max(map(_rate, group)))))
+    return tuple(sorted(made, key=lambda group: (-len(group), -top_of(group).rate)))
 
 
 def by_count(points: Iterable[Point]) -> tuple[Point, ...]:
@@ -75,9 +73,14 @@ def by_count(points: Iterable[Point]) -> tuple[Point, ...]:
         if point.rates is None:
             continue
         other = chosen.get(point.workers)
-        if other is None or _runs(point) > _runs(other):
+        if other is None or len(point.repeats) > len(other.repeats):
             chosen[point.workers] = point
     return tuple(chosen[count] for count in sorted(chosen))
+
+
+def top_of(points: Iterable[Point]) -> Point:
+    """Return the point with the highest rate, the first of equals."""
+    return max(points, key=lambda point: point.rate)
 
 
 def plateau(points: Iterable[Point], tolerance: float) -> Plateau:
@@ -87,16 +90,16 @@ def plateau(points: Iterable[Point], tolerance: float) -> Plateau:
         ValueError: no point has a rate.
     """
     measured = _measured(points)
-    rates = [_rate(point) for point in measured]
+    rates = [point.rate for point in measured]
     at = next(
         i
         for i, rate in enumerate(rates)
         if max(rates[i + 1 :], default=0.0) < (1 + tolerance) * rate
     )
     start, lower, above = measured[at], measured[:at], measured[at + 1 :]
-    best = max(above, key=_rate, default=None)
+    best = top_of(above) if above else None
     # what more workers gain over each lower count, and over the start; the neighbours first
-    gains = [_compare(max(measured[i:], key=_rate), measured[i]) for i in range(at)][::-1]
+    gains = [_compare(top_of(measured[i:]), measured[i]) for i in range(at)][::-1]
     beyond = [_compare(point, start) for point in above]
     settled = [
         *_where_known(lower[::-1], [verdict_same(gain, tolerance) == "higher" for gain in gains]),
@@ -125,7 +128,7 @@ def fastest_region(points: Iterable[Point], tolerance: float) -> tuple[int, ...]
         ValueError: no point has a rate.
     """
     measured = _measured(points)
-    best = max(measured, key=_rate)
+    best = top_of(measured)
     return tuple(point.workers for point in measured if _may_equal(point, best, tolerance))
 
 
@@ -145,8 +148,8 @@ def balanced(points: Iterable[Point]) -> int:
         ValueError: no point has a rate.
     """
     measured = _measured(points)
-    enough = BALANCED_SHARE * max(map(_rate, measured))
-    return next(point.workers for point in measured if _rate(point) >= enough)
+    enough = BALANCED_SHARE * top_of(measured).rate
+    return next(point.workers for point in measured if point.rate >= enough)
 
 
 def _measured(points: Iterable[Point]) -> tuple[Point, ...]:
@@ -164,14 +167,6 @@ def _belongs(zero: LoaderSettings, settings: LoaderSettings) -> bool:
     return (zero.pin_memory, zero.batch_size) == (settings.pin_memory, settings.batch_size)
 
 
-def _rate(point: Point) -> float:
-    return point.rates.median if point.rates is not None else 0.0
-
-
-def _runs(point: Point) -> int:
-    return point.rates.n if point.rates is not None else 0
-
-
 def _compare(a: Point, b: Point) -> Ratio:
     compared = compare_rates(a, b)
     assert compared is not None, "points of a curve have rates"
@@ -187,7 +182,7 @@ def _where_known(points: Sequence[Point], shown: Sequence[bool]) -> list[bool]:
     return [
         is_shown
         for i, (point, is_shown) in enumerate(zip(points, shown, strict=True))
-        if i == 0 or _runs(point) > 1
+        if i == 0 or len(point.repeats) > 1
     ]
 
 

@@ -70,6 +70,11 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
         return self.benchmark.settings.num_workers
 
     @property
+    def rate(self) -> float:
+        """The median of ``rates`` in items/s; 0 where there is none."""
+        return self.rates.median if self.rates is not None else 0.0
+
+    @property
     def runs(self) -> tuple[Run, ...]:
         """The successful runs."""
         return tuple(run for run in self.benchmark.runs if of.succeeded(run))
@@ -87,6 +92,15 @@ def by_condition(points: Iterable[Point]) -> dict[str, tuple[Point, ...]]:
         name = point.benchmark.condition
         grouped[name] = (*grouped.get(name, ()), point)
     return grouped
+
+
+def comparable(points: Iterable[Point]) -> tuple[Point, ...]:
+    """Return the points with a rate of later epochs; where there are none, of first epochs.
+
+    The two are never mixed: a first epoch has the start of its workers in it.
+    """
+    rated = tuple(point for point in points if point.rates is not None)
+    return tuple(point for point in rated if point.kind != "cold_only") or rated
 
 
 def compare_rates(a: Point, b: Point) -> Ratio | None:

@@ -1,0 +1,151 @@
+"""What the verdicts of one condition start from: its points, its curve, its caveats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from feedrate.analysis.choosing import candidates
+from feedrate.analysis.plateau import curves, plateau
+from feedrate.analysis.stats import ENOUGH_RUNS
+from feedrate.analysis.summary import Point, by_condition, summarize
+from feedrate.analysis.wording import listed, sentence
+from feedrate.records import Evidence, Finding, Metadata, Procedure, Severity, Suite
+
+_SETTINGS = (
+    "prefetch_factor",
+    "pin_memory",
+    "persistent_workers",
+    "start_method",
+    "batch_size",
+)
+
+
+class Condition(msgspec.Struct, frozen=True, kw_only=True):
+    """One workload of a suite.
+
+    Attributes:
+        name: as in the records, "" where there is one.
+        points: all of it, failed and skipped ones too.
+        distinct: the points that have a rate, one for each settings.
+        curve: the longest series over the worker count; empty where nothing was measured.
+            choice: the point of the curve at the plateau's start, ``None`` without a curve.
+        metadata, procedure: of the suite.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+    distinct: tuple[Point, ...]
+    curve: tuple[Point, ...]
+    choice: Point | None
+    metadata: Metadata
+    procedure: Procedure
+
+    @property
+    def tolerance(self) -> float:
+        """Differences up to this share do not matter."""
+        return self.procedure.tolerance
+
+    def qualifier(self) -> str:
+        """Return "with pin_memory on" where the curve's other settings need to be named."""
+        if not self.curve:
+            return ""
+        own = self.curve[-1].benchmark.settings
+        words = []
+        for name in _SETTINGS:
+            value = getattr(own, name)
+            others = {getattr(p.benchmark.settings, name) for p in self.distinct if p.workers > 0}
+            if value is not None and len(others) > 1:
+                words.append(f"{name} {('off', 'on')[value] if isinstance(value, bool) else value}")
+        return f"with {listed(words)}" if words else ""
+
+
+def conditions(suite: Suite) -> tuple[Condition, ...]:
+    """Return the suite's conditions in its order."""
+    return tuple(
+        _condition(name, points, suite) for name, points in by_condition(summarize(suite)).items()
+    )
+
+
+def at_count(curve: Iterable[Point], count: int) -> Point:
+    """Return the curve's point with so many workers, which it has."""
+    return next(point for point in curve if point.workers == count)
+
+
+def fewest_runs(points: Iterable[Point]) -> int:
+    """Return the number of runs behind the least known of the points."""
+    return min((len(point.repeats) for point in points), default=0)
+
+
+def caveat(condition: Condition, points: Sequence[Point], *, qualified: bool = True) -> str:
+    """Return what a title must say first about the points that it is based on, or "".
+
+    How many runs there are, if fewer than an interval needs; that only first epochs were measured;
+    and with ``qualified`` which of several curves is spoken of: "From one run each, with pin_memory
+    on, ".
+    """
+    counts = sorted(len(point.repeats) for point in points)
+    words = []
+    if counts and counts[0] < ENOUGH_RUNS:
+        words.append(f"from {_runs(counts[0], counts[-1])}{' each' if len(points) > 1 else ''}")
+    if any(point.kind == "cold_only" for point in points):
+        words.append("by first epochs only")
+    if qualified and condition.qualifier():
+        words.append(condition.qualifier())
+    return sentence("".join(f"{word}, " for word in words))
+
+
+def _runs(low: int, high: int) -> str:
+    if low == high:
+        return "one run" if low == 1 else f"{low} runs"
+    return f"{low} to {high} runs"
+
+
+def more_runs(points: Iterable[Point]) -> str:
+    """Return the remedy for a verdict that the runs do not settle."""
+    runs = fewest_runs(points)
+    wanted = ENOUGH_RUNS if runs < ENOUGH_RUNS else 2 * runs
+    return f"Repeat each setting: --repeats {wanted}."
+
+
+def finding(
+    condition: Condition,
+    code: str,
+    title: str,
+    *,
+    based_on: Sequence[Point] = (),
+    qualified: bool = False,
+    evidence: Iterable[Evidence | None] = (),
+    remedy: str = "",
+    severity: Severity = "info",
+) -> Finding:
+    """Return a finding of the condition; evidence that could not be had is left out.
+
+    Its title begins with the `caveat` of the points that it is ``based_on``, and where one of them
+    has a single run the remedy says to repeat.
+    """
+    if fewest_runs(based_on) == 1 and (again := more_runs(based_on)) not in remedy:
+        remedy = f"{remedy} {again}".strip()
+    return Finding(
+        code=code,
+        severity=severity,
+        title=sentence(caveat(condition, based_on, qualified=qualified) + title),
+        evidence=tuple(item for item in evidence if item is not None),
+        remedy=remedy,
+        condition=condition.name,
+    )
+
+
+def _condition(name: str, points: tuple[Point, ...], suite: Suite) -> Condition:
+    curve = next(iter(curves(points)), ())
+    tolerance = suite.procedure.tolerance
+    return Condition(
+        name=name,
+        points=points,
+        distinct=candidates(points),
+        curve=curve,
+        choice=at_count(curve, plateau(curve, tolerance).start) if curve else None,
+        metadata=suite.metadata,
+        procedure=suite.procedure,
+    )

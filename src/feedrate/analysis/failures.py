@@ -1,0 +1,60 @@
+"""What was asked for and has no figures: settings that failed, settings that were not tried."""
+
+from __future__ import annotations
+
+from feedrate.analysis.conditions import Condition, finding
+from feedrate.analysis.summary import Point
+from feedrate.analysis.wording import figure, listed, sentence
+from feedrate.records import Finding
+
+
+def failed(condition: Condition) -> Finding | None:
+    """Name the settings with failed runs, and the first cause."""
+    affected = [point for point in condition.points if point.errors]
+    if not affected:
+        return None
+    tried = [point for point in condition.points if point.benchmark.runs]
+    cause = _ended(affected[0].errors[0].sentence)
+    partly = ", wholly or in part" if any(point.runs for point in affected) else ""
+    return finding(
+        condition,
+        "sweep.failed",
+        f"{len(affected)} of {len(tried)} settings failed{partly}: "
+        f"{listed(map(_named, affected))}. The first cause: {cause}",
+        severity="warning",
+        evidence=[
+            figure("settings with failed runs", len(affected), "settings"),
+            figure("failed runs", sum(len(point.errors) for point in affected), "runs"),
+        ],
+        remedy="Measure again with -v to see the whole traceback.",
+    )
+
+
+def skipped(condition: Condition) -> Finding | None:
+    """Name the settings that were not tried, and why the first of them was not."""
+    left = [point for point in condition.points if point.benchmark.skipped is not None]
+    if not left:
+        return None
+    labels = listed(point.benchmark.label for point in left)
+    reason = _ended(sentence(left[0].benchmark.skipped or ""))
+    first = "" if len(left) == 1 else f"{left[0].benchmark.label}: "
+    return finding(
+        condition,
+        "sweep.skipped",
+        f"{len(left)} of {len(condition.points)} settings were not tried: {labels}. "
+        f"{first}{reason}",
+        severity="warning",
+        evidence=[figure("settings not tried", len(left), "settings")],
+        remedy="Free what they need and measure again, or leave them out with --workers.",
+    )
+
+
+def _named(point: Point) -> str:
+    failures, runs = len(point.errors), len(point.benchmark.runs)
+    if runs == 1:
+        return point.benchmark.label
+    return f"{point.benchmark.label} ({failures} of {runs} runs)"
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
