@@ -6,9 +6,13 @@ a name of torch's that begins with an underscore. Seen in torch 2.4 to 2.14.
 
 from __future__ import annotations
 
+import contextlib
+from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from torch.utils.data import DataLoader
 
 
@@ -27,3 +31,20 @@ def set_checked_attribute(loader: DataLoader[Any], name: str, value: object) -> 
     The guard protects loaders whose workers may be running; ours has not been iterated.
     """
     object.__setattr__(loader, name, value)
+
+
+def worker_exit_codes(trace: TracebackType | None, patience: float = 0.0) -> tuple[int, ...]:
+    """Return the exit codes of the ended workers of an iterator that an exception came through.
+
+    torch's message often says no more than that a worker "exited unexpectedly". A negative code
+    is a signal, as in `multiprocessing`. Empty where no such iterator is on the way.
+    """
+    while trace is not None:
+        workers = getattr(trace.tb_frame.f_locals.get("self"), "_workers", None)
+        if isinstance(workers, list) and workers:
+            with contextlib.suppress(AttributeError, OSError, ValueError):
+                wait([worker.sentinel for worker in workers], patience)
+            codes = [getattr(worker, "exitcode", None) for worker in workers]
+            return tuple(code for code in codes if isinstance(code, int) and code != 0)
+        trace = trace.tb_next
+    return ()

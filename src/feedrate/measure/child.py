@@ -11,6 +11,7 @@ import contextlib
 import faulthandler
 import os
 import random
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -24,6 +25,9 @@ from feedrate.measure import keeper, wire
 if TYPE_CHECKING:
     from feedrate.measure.target import Target
     from feedrate.records import LoaderFacts
+
+_EXIT_SECONDS = 1.0
+"""How long after its pipe has broken a dying worker may take to have an exit code."""
 
 Send = Callable[[wire.Message], None]
 
@@ -47,6 +51,18 @@ def main() -> int:
 
 
 def _sender(descriptor: int) -> Send:
+    """Return what writes messages; the pipe is closed in workers, who are not to hold it open."""
+    is_open = hasattr(os, "register_at_fork")
+
+    def close() -> None:
+        nonlocal is_open
+        if is_open:
+            is_open = False
+            os.close(descriptor)
+
+    if is_open:
+        os.register_at_fork(after_in_child=close)
+
     def send(message: wire.Message) -> None:
         data = wire.encode(message)
         while data:
@@ -56,7 +72,8 @@ def _sender(descriptor: int) -> Send:
 
 
 def _measure_or_explain(spec: wire.ChildSpec, send: Send) -> int:
-    from feedrate.measure.failure import describe_exception
+    from feedrate.loader.torch_private import worker_exit_codes
+    from feedrate.measure.failure import describe_exception, with_exit_codes
 
     state = _State()
     try:
@@ -64,13 +81,25 @@ def _measure_or_explain(spec: wire.ChildSpec, send: Send) -> int:
     except KeyboardInterrupt:
         return 130
     except BaseException as error:
-        send(
-            wire.Failed(
-                error=describe_exception(error, setting_up=state.facts is None, facts=state.facts)
+        caught = error
+    else:
+        return 0
+    while True:
+        try:
+            if hasattr(signal, "SIGCHLD"):
+                # torch's handler throws again for every worker that ends, also in here.
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            explained = describe_exception(
+                caught, setting_up=state.facts is None, facts=state.facts
             )
-        )
-        return 1
-    return 0
+            break
+        except RuntimeError:
+            continue
+    if explained.kind == "worker_died":
+        codes = worker_exit_codes(caught.__traceback__, _EXIT_SECONDS)
+        explained = with_exit_codes(explained, codes)
+    send(wire.Failed(error=explained))
+    return 1
 
 
 class _State:
@@ -104,7 +133,7 @@ def _measure(spec: wire.ChildSpec, send: Send, state: _State) -> None:
         )
     )
     step = _choose_step(spec, target, device.move)
-    if warm_up := getattr(target.step, "warm_up", None):
+    if warm_up := getattr(target.step, "feedrate_warm_up", None):
         warm_up()
         device.synchronize()
 

@@ -35,6 +35,7 @@ _COMMAND = (
 )
 _POLL_SECONDS = 0.2
 _END_SECONDS = 4.5
+_JOIN_SECONDS = 2.0
 _KEPT_OUTPUT = 64 * 1024
 
 OnMessage = Callable[[wire.Message], None]
@@ -237,7 +238,7 @@ class _Child:
             self._process.wait()
         self._kill_session()
         for thread in self._threads:
-            thread.join()
+            thread.join(_JOIN_SECONDS)
         for pipe in (self._process.stdout, self._process.stderr):
             if pipe is not None:
                 pipe.close()
@@ -256,6 +257,8 @@ class _Child:
         try:
             return self._items.get(timeout=seconds) if seconds else self._items.get_nowait()
         except queue.Empty:
+            if self._process.poll() is not None:
+                self._kill_session()  # ends what holds the pipes open after its keeper is gone
             return None
 
     def _read_messages(self, pipe: IO[bytes]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import signal
 import traceback
+from collections.abc import Sequence
 from types import TracebackType
 
 import msgspec
@@ -20,6 +21,8 @@ _WORKER_KILLED = re.compile(r"worker \(pid (\d+)\) is killed by signal: ([A-Za-z
 _WORKER_GONE = re.compile(r"worker \(pid\(s\) ([\d, ]+)\) exited unexpectedly")
 _TIMED_OUT = re.compile(r"DataLoader timed out after ([\d.]+) seconds")
 _CAUGHT = re.compile(r"Caught (\w+) in (DataLoader worker process \d+|pin memory thread)")
+_TRANSPORT = ("in rebuild_storage", "resource_sharer.py")
+"""What a traceback shows when a tensor is fetched from a worker that has ended."""
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 _LIBRARY = re.compile(
     r"site-packages|dist-packages|[/\\]lib[/\\]python3|<frozen|feedrate[/\\]measure"
@@ -70,6 +73,14 @@ def describe_exception(
         )
     if found := _describe_torch_error(text, whole):
         return found
+    if isinstance(error, ConnectionError | EOFError | FileNotFoundError) and any(
+        place in whole for place in _TRANSPORT
+    ):
+        return RunError(
+            kind="worker_died",
+            sentence="a worker was gone before its batch was taken over",
+            traceback=whole,
+        )
     root = _root_cause(error, text)
     where = _where(error, text)
     who = "importing the target or calling its factory" if setting_up else "the dataset or step"
@@ -205,6 +216,26 @@ def describe_end(exit_code: int, output: str) -> RunError | None:
         sentence = f"the main process crashed ({name}) in native code; -v shows where"
     kind: ErrorKind = {"SIGKILL": "killed", "SIGBUS": "shared_memory"}.get(name, "crashed")  # type: ignore[assignment]
     return RunError(kind=kind, sentence=sentence, traceback=output, exit_code=exit_code)
+
+
+def with_exit_codes(error: RunError, codes: Sequence[int]) -> RunError:
+    """Return the error of a dead worker with the signal or exit code that its process tells."""
+    if error.kind != "worker_died" or not codes:
+        return error
+    code = codes[0]
+    if code > 0:
+        sentence = f"a worker ended with exit code {code}: it called exit() or could not start"
+        return msgspec.structs.replace(error, sentence=sentence, exit_code=code)
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    if name == "SIGBUS":
+        kind, sentence = "shared_memory", f"a worker was killed by a bus error; {_SHARED_MEMORY}"
+    else:
+        kind = "killed" if name == "SIGKILL" else "worker_died"
+        sentence = f"a worker died ({name})"
+    return msgspec.structs.replace(error, kind=kind, sentence=sentence, exit_code=code)
 
 
 def with_memory_kill(error: RunError, kills: int) -> RunError:
