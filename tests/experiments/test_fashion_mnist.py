@@ -55,7 +55,7 @@ def test_the_step_trains_on_the_loader_s_batches(
     assert (loader.num_workers, loader.batch_size, len(loader)) == (0, 256, 235)
     loader.num_workers = workers
     loader.prefetch_factor = 2 if workers else None
-    step.warm_up()
+    step.feedrate_warm_up()
     before = [parameter.clone() for parameter in step.model.parameters()]
     labels_seen = []
     with batches(loader) as few:
@@ -96,7 +96,7 @@ def test_the_warm_up_is_a_step_of_the_same_shape(synthetic: Path) -> None:
     loader, step = fashion_mnist.make_run(str(synthetic), "light", batch_size=32, device="cpu")
     seen = []
     step.model.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].shape))
-    step.warm_up()
+    step.feedrate_warm_up()
     step(next(iter(loader)))
     assert seen == [(32, 1, 28, 28)] * 2
 

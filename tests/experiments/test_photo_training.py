@@ -38,7 +38,7 @@ def test_the_warm_up_is_a_step_of_the_same_shape(folder: str) -> None:
     loader, step = photo_training.make_run(folder, batch_size=8, device="cpu")
     seen = []
     step.model.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].shape))
-    step.warm_up()
+    step.feedrate_warm_up()
     step(next(iter(loader)))
     assert seen == [(8, 3, 128, 128)] * 2
 

@@ -96,7 +96,7 @@ class TrainingStep:
         self._loss(self.model(images), labels).backward()
         self._optimizer.step()
 
-    def warm_up(self) -> None:
+    def feedrate_warm_up(self) -> None:
         """Train once on a synthetic batch, so that one-off costs fall before the measuring."""
         images = torch.rand(self._batch_size, 1, idx.SIDE, idx.SIDE)
         self([images, torch.arange(self._batch_size) % idx.CLASSES])

@@ -74,7 +74,7 @@ class TrainingStep:
         self._loss(self.model(images), classes).backward()
         self._optimizer.step()
 
-    def warm_up(self) -> None:
+    def feedrate_warm_up(self) -> None:
         """Train once on a synthetic batch, so that one-off costs fall before the measuring."""
         images = torch.rand(self._batch_size, 3, IMAGE_SIZE, IMAGE_SIZE)
         self([images, torch.arange(self._batch_size) % len(CLASSES)])
