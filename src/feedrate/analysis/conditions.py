@@ -30,7 +30,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
         points: all of it, failed and skipped ones too.
         distinct: the points that have a rate, one for each settings.
         curve: the longest series over the worker count; empty where nothing was measured.
-            choice: the point of the curve at the plateau's start, ``None`` without a curve.
+        choice: the point of the curve at the plateau's start, ``None`` without a curve.
         metadata, procedure: of the suite.
     """
 

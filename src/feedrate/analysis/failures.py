@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from feedrate.analysis.conditions import Condition, finding
 from feedrate.analysis.summary import Point
-from feedrate.analysis.wording import figure, listed, sentence
+from feedrate.analysis.wording import figure, listed, sentence, some_of
 from feedrate.records import Finding
 
 
@@ -14,13 +16,14 @@ def failed(condition: Condition) -> Finding | None:
     if not affected:
         return None
     tried = [point for point in condition.points if point.benchmark.runs]
-    cause = _ended(affected[0].errors[0].sentence)
+    labels = some_of([_named(point) for point in affected], len(tried))
+    cause = _ended(_first_cause(affected))
     partly = ", wholly or in part" if any(point.runs for point in affected) else ""
     return finding(
         condition,
         "sweep.failed",
-        f"{len(affected)} of {len(tried)} settings failed{partly}: "
-        f"{listed(map(_named, affected))}. The first cause: {cause}",
+        f"{len(affected)} of {len(tried)} settings failed{partly}: {labels}. "
+        f"The first cause: {cause}",
         severity="warning",
         evidence=[
             figure("settings with failed runs", len(affected), "settings"),
@@ -41,12 +44,22 @@ def skipped(condition: Condition) -> Finding | None:
     return finding(
         condition,
         "sweep.skipped",
-        f"{len(left)} of {len(condition.points)} settings were not tried: {labels}. "
-        f"{first}{reason}",
+        f"{len(left)} of {len(condition.points)} settings {'was' if len(left) == 1 else 'were'} "
+        f"not tried: {labels}. {first}{reason}",
         severity="warning",
         evidence=[figure("settings not tried", len(left), "settings")],
         remedy="Free what they need and measure again, or leave them out with --workers.",
     )
+
+
+def _first_cause(points: Sequence[Point]) -> str:
+    failures = [
+        (run.position, run.error.sentence)
+        for point in points
+        for run in point.benchmark.runs
+        if run.error is not None
+    ]
+    return min(failures)[1]
 
 
 def _named(point: Point) -> str:

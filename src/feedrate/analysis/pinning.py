@@ -9,8 +9,8 @@ import msgspec
 from feedrate.analysis.conditions import Condition, finding, more_runs
 from feedrate.analysis.stats import Ratio, direction, verdict_same
 from feedrate.analysis.summary import Point, compare_rates
-from feedrate.analysis.wording import change, limit, ratio_of, workers
-from feedrate.records import Finding
+from feedrate.analysis.wording import change, figure, limit, ratio_of, workers
+from feedrate.records import Evidence, Finding
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,10 +40,7 @@ def pin_memory(condition: Condition) -> Finding | None:
         "sweep.pin_memory",
         title,
         based_on=(main.off, main.on),
-        evidence=[
-            ratio_of(f"rate with pinning over without, {workers(pair.on.workers)}", pair.gain)
-            for pair in (main, *(pair for pair in pairs if pair is not main))
-        ],
+        evidence=[_gain(pair) for pair in (main, *(pair for pair in pairs if pair is not main))],
         remedy=remedy,
     )
 
@@ -68,6 +65,10 @@ def _words(condition: Condition, pair: Pair) -> tuple[str, str]:
     return title, f"{remedy} {again}" if unsure else remedy
 
 
+def _gain(pair: Pair) -> Evidence:
+    return ratio_of(f"rate with pinning over without, {workers(pair.on.workers)}", pair.gain)
+
+
 def _cannot_matter(condition: Condition, pairs: tuple[Pair, ...]) -> Finding | None:
     if not pairs and not any(_pinned(point) for point in condition.distinct):
         return None
@@ -76,8 +77,8 @@ def _cannot_matter(condition: Condition, pairs: tuple[Pair, ...]) -> Finding | N
         "sweep.pin_memory",
         "pin_memory cannot matter here: there is no accelerator, and torch ignores it without one.",
         evidence=[
-            ratio_of(f"rate with pinning over without, {workers(pair.on.workers)}", pair.gain)
-            for pair in pairs
+            figure("accelerators", 0, "devices"),
+            *(_gain(pair) for pair in pairs),
         ],
         remedy="Measure on the machine with the accelerator to learn whether it matters there.",
     )
