@@ -1,0 +1,80 @@
+"""The lines that answer first: how many workers are enough, what they gain and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from feedrate.analysis.conditions import Condition, at_count, caveat
+from feedrate.analysis.plateau import balanced
+from feedrate.analysis.summary import Point
+from feedrate.records import Benchmark
+from feedrate.report import units
+from feedrate.report.hanging import Hanging
+from feedrate.report.table import CHOSEN
+from feedrate.report.words import count
+
+_EPOCHS = {"warm": "warm", "restarted": "in later epochs", "cold_only": "in the cold epoch"}
+
+
+def balanced_point(condition: Condition) -> Point | None:
+    """Return the fewest workers near the highest rate; ``None`` with nothing to compare."""
+    if len(condition.curve) < 2:
+        return None
+    return at_count(condition.curve, balanced(condition.curve))
+
+
+def chosen_in(condition: Condition) -> tuple[Benchmark, ...]:
+    """Return the benchmarks whose rows are marked: all with the settings of the balanced choice."""
+    point = balanced_point(condition)
+    if point is None:
+        return ()
+    return tuple(
+        other.benchmark
+        for other in condition.points
+        if other.rates is not None and other.benchmark.settings == point.benchmark.settings
+    )
+
+
+def render_answer(condition: Condition, *, items: str) -> Hanging | None:
+    """Return the lines below the tables of a condition; ``None`` with nothing to compare."""
+    point = balanced_point(condition)
+    if point is None or point.rates is None:
+        return None
+    rates = [other.rates.median for other in condition.curve if other.rates is not None]
+    verdict, rest = _verdict(point, max(rates), items)
+    fewest = condition.curve[0]
+    if fewest is not point and fewest.rates is not None:
+        times = units.ratio(point.rates.median / fewest.rates.median)
+        rest += f", {times} that of {count(fewest.workers, 'worker')}"
+    verdict = caveat(condition, condition.curve) + verdict
+    text = f"{verdict}{rest}.{_costs(point, fewest)}"
+    return Hanging(f"{CHOSEN} ", text, lead_style="bold", strong=verdict)
+
+
+def _verdict(point: Point, highest: float, items: str) -> tuple[str, str]:
+    """Return what to do, and the rate it gives."""
+    rate = point.rates.median if point.rates is not None else 0.0
+    are = "is" if point.workers == 1 else "are"
+    verdict = f"{count(point.workers, 'worker')} {are} enough"
+    share = (
+        f"{units.share(rate / highest)} of the highest rate" if rate < highest else "the highest"
+    )
+    return verdict, f": {units.rate(rate)} {items}/s {_EPOCHS[point.kind]}, {share}"
+
+
+def _costs(point: Point, fewest: Point) -> str:
+    costs = []
+    if point.peak_total is not None:
+        than = _than(fewest, point, fewest.peak_total, units.size)
+        costs.append(f"{units.size(point.peak_total)} of memory{than}")
+    if point.startup is not None:
+        start = fewest.startup.median if fewest.startup is not None else None
+        than = _than(fewest, point, start, units.seconds)
+        costs.append(f"{units.seconds(point.startup.median)} to the first batch{than}")
+    return f" Cost: {', '.join(costs)}." if costs else ""
+
+
+def _than(fewest: Point, point: Point, value: float | None, write: Callable[[float], str]) -> str:
+    if fewest is point or value is None:
+        return ""
+    return f" ({write(value)} with {fewest.workers})"
