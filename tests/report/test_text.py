@@ -158,6 +158,15 @@ def test_the_answer_names_the_fewest_workers_near_the_top_and_what_they_cost() -
     assert [line.split()[1] for line in marked if ROW.match(line)] == ["2"]
 
 
+def test_nothing_is_enough_while_more_workers_may_be_faster() -> None:
+    rising = flowed(suite_text(make_suite(rates={0: [500.0], 1: [800.0], 2: [1600.0]})))
+    assert "2 workers are the fastest, and more were not measured: 1,600 items/s" in rising
+    assert "enough" not in rising
+    nearly = flowed(suite_text(make_suite(rates={0: [500.0], 1: [950.0], 2: [1000.0]})))
+    assert "1 worker is nearly as fast as 2, and more were not measured: 950 items/s" in nearly
+    assert "enough" not in nearly
+
+
 def test_the_answer_says_images_where_the_target_delivers_images(published: Suite) -> None:
     text = flowed(suite_text(published))
     assert "4 workers are enough: 108,782 images/s warm, 91 % of the highest rate" in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from feedrate.analysis.conditions import Condition, at_count, caveat
-from feedrate.analysis.plateau import balanced
+from feedrate.analysis.plateau import balanced, plateau
 from feedrate.analysis.summary import Point
 from feedrate.records import Benchmark
 from feedrate.report import units
@@ -41,25 +41,32 @@ def render_answer(condition: Condition, *, items: str) -> Hanging | None:
     if point is None or point.rates is None:
         return None
     rates = [other.rates.median for other in condition.curve if other.rates is not None]
-    verdict, rest = _verdict(point, max(rates), items)
+    verdict = caveat(condition, condition.curve) + _verdict(condition, point)
+    rest = _rate(point, max(rates), items)
     fewest = condition.curve[0]
     if fewest is not point and fewest.rates is not None:
         times = units.ratio(point.rates.median / fewest.rates.median)
         rest += f", {times} that of {count(fewest.workers, 'worker')}"
-    verdict = caveat(condition, condition.curve) + verdict
     text = f"{verdict}{rest}.{_costs(point, fewest)}"
     return Hanging(f"{CHOSEN} ", text, lead_style="bold", strong=verdict)
 
 
-def _verdict(point: Point, highest: float, items: str) -> tuple[str, str]:
-    """Return what to do, and the rate it gives."""
+def _verdict(condition: Condition, point: Point) -> str:
+    """Return what to do; nothing is enough while the most workers measured are the fastest yet."""
+    workers = f"{count(point.workers, 'worker')} {'is' if point.workers == 1 else 'are'}"
+    if not plateau(condition.curve, condition.tolerance).at_edge:
+        return f"{workers} enough"
+    most = condition.curve[-1].workers
+    speed = "the fastest" if point.workers == most else f"nearly as fast as {most}"
+    return f"{workers} {speed}, and more were not measured"
+
+
+def _rate(point: Point, highest: float, items: str) -> str:
     rate = point.rates.median if point.rates is not None else 0.0
-    are = "is" if point.workers == 1 else "are"
-    verdict = f"{count(point.workers, 'worker')} {are} enough"
     share = (
         f"{units.share(rate / highest)} of the highest rate" if rate < highest else "the highest"
     )
-    return verdict, f": {units.rate(rate)} {items}/s {_EPOCHS[point.kind]}, {share}"
+    return f": {units.rate(rate)} {items}/s {_EPOCHS[point.kind]}, {share}"
 
 
 def _costs(point: Point, fewest: Point) -> str:
