@@ -82,6 +82,14 @@ def test_epochs_cut_short_are_completed_at_the_settled_pace() -> None:
     assert times.later == pytest.approx(1.0 + 90 * 0.1)
 
 
+def test_the_backlog_of_an_accelerator_grows_with_the_epoch() -> None:
+    # 0.1 s a batch in the loop, and as much again on the device, waited for at the end
+    cut = make_epoch(seconds=2.0, batches=10, wait_share=0.5, end_seconds=1.0, complete=False)
+    times = of.epoch_times(make_run(epochs=(cut, cut), facts=make_facts(length=100)))
+    assert times is not None
+    assert times.later == pytest.approx(2.0 + 90 * 0.2)
+
+
 def test_an_epoch_of_unknown_length_stays_as_measured() -> None:
     cut = make_epoch(complete=False)
     run = make_run(epochs=(cut, cut), facts=make_facts(length=None))

@@ -137,6 +137,14 @@ def test_balanced_choice_tells_share_and_memory() -> None:
     assert evidence(made, "peak memory with 4 workers").value == 500 * MIB
 
 
+def test_choices_from_single_runs_ask_for_repeats() -> None:
+    suite = make_suite(rates={1: [50], 2: [92], 4: [100]})
+    made = one(suite, "sweep.balanced")
+    assert made.title.startswith("From one run each, the balanced choice is 2 workers: ")
+    assert made.remedy.startswith("Use num_workers=2 where")
+    assert made.remedy.endswith(" Repeat each setting: --repeats 5.")
+
+
 def test_balanced_choice_without_less_memory_claims_none() -> None:
     peaks = {"peaks": make_peaks(total_bytes=MIB)}
     suite = make_suite([make_benchmark(n, steady(100), run_fields=peaks) for n in (1, 2)])

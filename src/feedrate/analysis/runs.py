@@ -114,4 +114,6 @@ def _seconds_per_batch(epochs: Sequence[Epoch]) -> float:
     steps = [step for epoch in epochs for step in epoch.batch_steps]
     if not waits:
         return mean_seconds(epochs) or 0.0
-    return mean(waits) + mean(steps)
+    # Where an accelerator works behind the loop, its backlog is waited for at the end.
+    backlog = sum(epoch.end_seconds for epoch in epochs if not epoch.complete)
+    return mean(waits) + mean(steps) + backlog / len(steps)
