@@ -9,7 +9,7 @@ from builders import make_benchmark, make_facts, make_metadata, make_run, make_s
 from feedrate.records import Benchmark, Finding, Suite
 
 CODE = "sweep.pin_memory"
-# shared/reference/published_sweep.json, pin_memory_at_4_workers: seconds of an epoch of 60,000
+# benchmarks/reference/published_sweep.json, pin_memory_at_4_workers: seconds of an epoch of 60,000
 # images, shortest, median and longest of five runs
 PUBLISHED_OFF = (1.611, 1.634, 1.649)
 PUBLISHED_ON = (1.599, 1.635, 1.669)
