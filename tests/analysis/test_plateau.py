@@ -12,7 +12,7 @@ from feedrate.analysis.plateau import balanced, by_count, curves, fastest_region
 from feedrate.analysis.stats import ratio, verdict_same
 from feedrate.analysis.summary import Point, summarize
 
-# benchmarks/reference/published_sweep.json: the published sweep of FashionMNIST on a Core i7-14700F.
+# benchmarks/reference/published_sweep.json: FashionMNIST on a Core i7-14700F.
 # Warm images/s of single runs; of the repeated ones the lowest, the median and the highest.
 LIGHT = {0: 30268, 2: 60881, 4: 108782, 8: 116828, 12: 119045, 16: 117262}
 AUGMENTED = {0: 8830, 1: 10422, 2: 20626, 4: 41292, 8: 70398, 12: 70322, 16: 64050}

@@ -18,7 +18,7 @@ from builders import (
 from feedrate.analysis.verdicts import best, judge
 from feedrate.records import Benchmark, Finding, Run, Suite
 
-# benchmarks/reference/published_sweep.json, the augmented condition: warm images/s of single runs, and
+# benchmarks/reference/published_sweep.json, augmented: warm images/s of single runs, and
 # of the repeated ones the lowest, the median and the highest
 AUGMENTED = {0: 8830, 1: 10422, 2: 20626, 4: 41292, 8: 70398, 12: 70322, 16: 64050}
 REPEATED = {8: (54306, 55196, 55660), 12: (61716, 62103, 62660), 16: (62614, 63753, 63974)}
