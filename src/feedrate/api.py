@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
-from io import StringIO
 from typing import Any
 
 import msgspec
@@ -36,13 +35,9 @@ class BenchSuite(Suite, frozen=True, kw_only=True):
 
     def table(self, width: int = 100) -> str:
         """Return the table and the findings as text, ``width`` columns wide."""
-        from rich.console import Console
+        from feedrate.report.text import suite_text
 
-        from feedrate.report.text import print_suite
-
-        text = StringIO()
-        print_suite(Console(file=text, width=width), self)
-        return text.getvalue()
+        return suite_text(self, width=width)
 
     @property
     def best(self) -> Benchmark | None:

@@ -24,7 +24,7 @@ from feedrate.measure import keeper, wire
 
 if TYPE_CHECKING:
     from feedrate.measure.target import Target
-    from feedrate.records import LoaderFacts
+    from feedrate.records import LoaderFacts, RunError
 
 _EXIT_SECONDS = 1.0
 """How long after its pipe has broken a dying worker may take to have an exit code."""
@@ -72,9 +72,6 @@ def _sender(descriptor: int) -> Send:
 
 
 def _measure_or_explain(spec: wire.ChildSpec, send: Send) -> int:
-    from feedrate.loader.torch_private import worker_exit_codes
-    from feedrate.measure.failure import describe_exception, with_exit_codes
-
     state = _State()
     try:
         _measure(spec, send, state)
@@ -84,22 +81,26 @@ def _measure_or_explain(spec: wire.ChildSpec, send: Send) -> int:
         caught = error
     else:
         return 0
+    send(wire.Failed(error=_explain(caught, state)))
+    return 1
+
+
+def _explain(caught: BaseException, state: _State) -> RunError:
+    from feedrate.loader.torch_private import worker_exit_codes
+    from feedrate.measure.failure import describe_exception, with_exit_codes
+
     while True:
         try:
             if hasattr(signal, "SIGCHLD"):
                 # torch's handler throws again for every worker that ends, also in here.
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            explained = describe_exception(
-                caught, setting_up=state.facts is None, facts=state.facts
-            )
-            break
+            error = describe_exception(caught, setting_up=state.facts is None, facts=state.facts)
+            if error.kind == "worker_died":
+                codes = worker_exit_codes(caught.__traceback__, _EXIT_SECONDS)
+                error = with_exit_codes(error, codes)
         except RuntimeError:
             continue
-    if explained.kind == "worker_died":
-        codes = worker_exit_codes(caught.__traceback__, _EXIT_SECONDS)
-        explained = with_exit_codes(explained, codes)
-    send(wire.Failed(error=explained))
-    return 1
+        return error
 
 
 class _State:
