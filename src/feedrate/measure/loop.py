@@ -7,10 +7,11 @@ own code.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from feedrate.measure.batch import count_items
+from feedrate.measure.batch import Counter, item_counter
 from feedrate.records import Epoch
 
 PROGRESS_SECONDS = 0.2
@@ -46,11 +47,12 @@ def run_epoch(
     waits: list[float] = []
     steps: list[float] = []
     items = 0
+    count: Counter | None = None
     complete = True
     started = clock()
     iterator = iter(loader)
     asked = begun = clock()
-    reported = asked - PROGRESS_SECONDS
+    reported = -math.inf
     while True:
         try:
             batch = next(iterator)
@@ -58,11 +60,12 @@ def run_epoch(
             break
         got = clock()
         waits.append(got - asked)
-        if on_first is not None:
-            on_first(batch)
-            on_first = None
+        if count is None:
+            count = item_counter(batch, loader)
+            if on_first is not None:
+                on_first(batch)
             got = clock()
-        items += count_items(batch)
+        items += count(batch)
         if step is not None:
             step(batch)
         if got - reported >= PROGRESS_SECONDS:
