@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import feedrate
+from feedrate import units
 from feedrate.analysis.summary import summarize
 from feedrate.experiments import idx, photos
 from feedrate.host.metadata import gather
-from feedrate.report import units
 
 HERE = Path(__file__).parent
 PAGE = HERE / "results" / "harness_overhead.md"

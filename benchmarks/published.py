@@ -14,7 +14,7 @@ from pathlib import Path
 import published_differences as differences
 import published_figures as figures
 
-from feedrate import store
+from feedrate import store, units
 from feedrate.analysis.conditions import Condition, conditions
 from feedrate.analysis.plateau import balanced, fastest_region, plateau
 from feedrate.analysis.stats import Summary, verdict_same
@@ -22,7 +22,6 @@ from feedrate.analysis.summary import Point, compare_rates
 from feedrate.errors import FeedrateError
 from feedrate.experiments.published import PIN_MEMORY, REPEATED, SWEEP
 from feedrate.records import Metadata, Suite
-from feedrate.report import units
 
 HERE = Path(__file__).parent
 RESULT = HERE / "results" / "published.json"

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import published_figures as figures
 
+from feedrate import units
 from feedrate.analysis.conditions import Condition, conditions
 from feedrate.analysis.summary import Point
 from feedrate.experiments.published import BATCH_SIZE, REPEATED, SWEEP
 from feedrate.records import Metadata, Suite
-from feedrate.report import units
 
 PUBLISHED_CPUS = 28
 """As the published host's description says: 8 cores with 2 threads each and 12 with one."""

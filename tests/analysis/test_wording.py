@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from feedrate import units
 from feedrate.analysis import wording
 from feedrate.analysis.stats import Interval, Ratio, Summary
 
@@ -19,22 +20,6 @@ from feedrate.analysis.stats import Interval, Ratio, Summary
 )
 def test_rate(value: float, text: str) -> None:
     assert wording.rate(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(1.5, "1.50 s"), (0.9996, "1.00 s"), (0.25, "250 ms"), (0.0123, "12.3 ms"), (0, "0 ms")],
-)
-def test_seconds(value: float, text: str) -> None:
-    assert wording.seconds(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(3 * 2**30, "3.00 GiB"), (100 * 2**20, "100 MiB"), (1536, "1.50 KiB"), (12, "12 B")],
-)
-def test_size(value: float, text: str) -> None:
-    assert wording.size(value) == text
 
 
 @pytest.mark.parametrize(
@@ -60,7 +45,7 @@ def test_spread_names_a_common_unit_once() -> None:
     values = Summary(values=(881.0, 890.0, 899.0))
     assert wording.spread(values, wording.rate) == " (median of 3 runs, 881 to 899 items/s)"
     wide = Summary(values=(0.5, 2.0))
-    assert wording.spread(wide, wording.seconds) == " (median of 2 runs, 500 ms to 2.00 s)"
+    assert wording.spread(wide, units.seconds) == " (median of 2 runs, 500 ms to 2.00 s)"
     assert wording.spread(Summary(values=(1.0,)), wording.rate) == ""
     assert wording.spread(None, wording.rate) == ""
 

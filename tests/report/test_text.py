@@ -20,10 +20,10 @@ from builders import (
     make_run,
     make_suite,
 )
+from feedrate import units
 from feedrate.analysis.summary import Point, summarize
 from feedrate.analysis.verdicts import judge
 from feedrate.records import Evidence, Finding, Suite
-from feedrate.report import units
 from feedrate.report.text import print_suite, suite_text
 
 ROW = re.compile(r"^[▸ ]? *(\d+)  ")

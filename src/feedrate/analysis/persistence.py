@@ -12,16 +12,9 @@ from feedrate.analysis.plateau import top_of
 from feedrate.analysis.runs import first_batch_seconds, later_epochs
 from feedrate.analysis.stats import Ratio, Summary, direction, ratio, summary, verdict_same
 from feedrate.analysis.summary import Point
-from feedrate.analysis.wording import (
-    figure,
-    limit,
-    median_of,
-    percent,
-    ratio_of,
-    seconds,
-    workers,
-)
+from feedrate.analysis.wording import figure, limit, median_of, percent, ratio_of, workers
 from feedrate.records import Finding
+from feedrate.units import seconds
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from feedrate.analysis.conditions import Condition, at_count, finding
 from feedrate.analysis.plateau import balanced
-from feedrate.analysis.wording import figure, percent, size, workers
+from feedrate.analysis.wording import figure, percent, workers
 from feedrate.records import Finding, LoaderFacts
+from feedrate.units import size
 
 NEARLY_FULL = 0.8
 

@@ -9,8 +9,9 @@ from feedrate.analysis.conditions import Condition, finding
 from feedrate.analysis.costs import costs, total
 from feedrate.analysis.stats import Summary, ratio
 from feedrate.analysis.summary import Point
-from feedrate.analysis.wording import median_of, seconds, spread
+from feedrate.analysis.wording import median_of, spread
 from feedrate.records import Finding
+from feedrate.units import seconds
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,8 +18,9 @@ from feedrate.analysis.outliers import first_stands_out, outliers
 from feedrate.analysis.runs import settled_epochs
 from feedrate.analysis.stats import ENOUGH_RUNS, LEVEL, summary
 from feedrate.analysis.summary import Point, summarize
-from feedrate.analysis.wording import figure, median_of, percent, seconds, some_of
+from feedrate.analysis.wording import figure, median_of, percent, some_of
 from feedrate.records import Evidence, Finding, Run, Severity, Suite
+from feedrate.units import seconds
 
 SHORT_SECONDS = 0.5
 BUSY_SHARE = 0.1

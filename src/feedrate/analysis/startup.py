@@ -5,8 +5,9 @@ from __future__ import annotations
 from feedrate.analysis.conditions import Condition, finding
 from feedrate.analysis.costs import costs, paid_back_from
 from feedrate.analysis.summary import Point
-from feedrate.analysis.wording import figure, median_of, seconds, workers
+from feedrate.analysis.wording import figure, median_of, workers
 from feedrate.records import Evidence, Finding
+from feedrate.units import seconds
 
 
 def startup(condition: Condition) -> Finding | None:

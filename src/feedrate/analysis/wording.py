@@ -4,30 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from feedrate import units
 from feedrate.analysis.stats import Interval, Ratio, Summary, median_interval
 from feedrate.records import Evidence
 
 _FEW = 4
-_SIZES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
 def rate(value: float) -> str:
     """Return items per second, with its unit."""
-    return f"{_digits(value)} items/s"
-
-
-def seconds(value: float) -> str:
-    """Return a time in s, or in ms below one second."""
-    # 0.9996 s reads "1.00 s", not "1,000 ms"
-    return f"{_digits(value)} s" if value >= 0.9995 else f"{_digits(1000 * value)} ms"
-
-
-def size(value: float) -> str:
-    """Return bytes in the largest unit of which there is one."""
-    for step, unit in _SIZES:
-        if value >= step:
-            return f"{_digits(value / step)} {unit}"
-    return f"{value:,.0f} B"
+    return f"{units.rate(value)} items/s"
 
 
 def percent(share: float) -> str:
@@ -112,11 +98,3 @@ def _evidence(name: str, value: float, unit: str, interval: Interval | None) -> 
         low=interval.low if interval is not None else None,
         high=interval.high if interval is not None else None,
     )
-
-
-def _digits(value: float) -> str:
-    """Three significant digits, and all of the whole ones."""
-    for limit, digits in ((99.95, 0), (9.995, 1), (0.9995, 2)):
-        if value >= limit:
-            return f"{value:,.{digits}f}"
-    return f"{value:.3f}" if value else "0"

@@ -25,12 +25,12 @@ from feedrate.analysis.wording import (
     percent,
     rate,
     ratio_of,
-    size,
     span,
     spread,
     workers,
 )
 from feedrate.records import Evidence, Finding
+from feedrate.units import size
 
 
 def plateau_start(condition: Condition) -> Finding | None:

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from feedrate import units
 from feedrate.errors import OutputError
 from feedrate.measure import wire
 from feedrate.measure.manager import Watcher
 from feedrate.records import Benchmark, Run
-from feedrate.report import units
 
 
 class PlainProgress:

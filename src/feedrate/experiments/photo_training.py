@@ -83,5 +83,11 @@ class TrainingStep:
 def make_run(
     folder: str, batch_size: int = 32, device: str = "auto"
 ) -> tuple[DataLoader[Any], TrainingStep]:
-    """Return the demo's loader and its training step; errors as `make_loader`."""
-    return make_loader(folder, batch_size), TrainingStep(pick_device(device), batch_size)
+    """Return the demo's loader and its training step; errors as `make_loader`.
+
+    Without an accelerator the step computes on one CPU, and leaves the others to the workers.
+    """
+    where = pick_device(device)
+    if where.type == "cpu":
+        torch.set_num_threads(1)
+    return make_loader(folder, batch_size), TrainingStep(where, batch_size)

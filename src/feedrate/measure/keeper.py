@@ -24,6 +24,7 @@ import time
 from feedrate.host.files import SystemReader
 from feedrate.host.processes import is_alive, list_descendants
 from feedrate.host.shared_files import remove_abandoned
+from feedrate.host.socket_folders import remove_abandoned_folders
 
 AVAILABLE = hasattr(os, "fork")
 
@@ -96,6 +97,7 @@ class _Keeper:
                 status = self._obey(os.read(sys.stdin.fileno(), 1))
         self._end_leftovers(LEFTOVER_SECONDS)
         remove_abandoned(self._started)
+        remove_abandoned_folders(self._started)
         return status
 
     def _obey(self, order: bytes) -> int:

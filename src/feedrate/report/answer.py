@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from feedrate import units
 from feedrate.analysis.conditions import Condition, at_count, caveat
 from feedrate.analysis.plateau import balanced, plateau
 from feedrate.analysis.summary import Point
 from feedrate.records import Benchmark
-from feedrate.report import units
 from feedrate.report.hanging import Hanging
 from feedrate.report.table import CHOSEN
 from feedrate.report.words import count

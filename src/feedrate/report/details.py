@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
+from feedrate import units
 from feedrate.analysis import runs as of
 from feedrate.analysis.summary import Point
 from feedrate.records import Run, Suite
-from feedrate.report import units
 from feedrate.report.grid import Column, Grid, Row
 from feedrate.report.series import NONE, Group
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from feedrate import units
 from feedrate.records import Evidence, Finding
-from feedrate.report import units
 from feedrate.report.hanging import Hanging
 
 _ORDER = ("error", "warning", "info")
@@ -21,14 +21,19 @@ _WRITERS: dict[str, Callable[[float], str]] = {
 }
 
 
-def render_findings(findings: Sequence[Finding], *, verbose: bool = False) -> RenderableType:
-    """Return the findings: the suite's own first, then condition by condition, warnings first."""
+def render_findings(
+    findings: Sequence[Finding], *, items: str = "items", verbose: bool = False
+) -> RenderableType:
+    """Return the findings: the suite's own first, then condition by condition, warnings first.
+
+    ``items`` is the word for what is counted, as in the tables.
+    """
     blocks: list[RenderableType] = []
     conditions = list(dict.fromkeys(finding.condition for finding in findings))
     for condition in sorted(conditions, key=lambda name: name != ""):
         members = [finding for finding in findings if finding.condition == condition]
         title = f"Findings: {condition}" if condition else "Findings"
-        blocks += [Text(), Text(title, style="bold"), *_block(members, verbose=verbose)]
+        blocks += [Text(), Text(title, style="bold"), *_block(members, items, verbose=verbose)]
     return Group(*blocks)
 
 
@@ -54,11 +59,12 @@ def quantity(value: float, unit: str) -> str:
     return f"{sign}{units.number(abs(value))} {unit}".rstrip()
 
 
-def _block(findings: Sequence[Finding], *, verbose: bool) -> Iterator[RenderableType]:
+def _block(findings: Sequence[Finding], items: str, *, verbose: bool) -> Iterator[RenderableType]:
     said: set[str] = set()
     for finding in sorted(findings, key=lambda finding: _ORDER.index(finding.severity)):
         mark, style = _MARKS[finding.severity]
-        yield Hanging(f" {mark:2} ", finding.title, lead_style=style)
+        title = finding.title.replace("items/s", f"{items}/s")
+        yield Hanging(f" {mark:2} ", title, lead_style=style)
         if verbose and finding.evidence:
             yield Hanging(" " * 4, "; ".join(map(evidence_words, finding.evidence)), style="dim")
         # several findings may want the same, most often more runs: said once it is enough

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rich.console import Group, RenderableType
 
+from feedrate import units
 from feedrate.records import LoaderFacts, Metadata, Suite
-from feedrate.report import units
 from feedrate.report.hanging import Hanging
 from feedrate.report.words import all_runs, count, cpus, facts_of, items_word
 

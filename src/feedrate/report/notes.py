@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from feedrate import units
 from feedrate.analysis.summary import Point
-from feedrate.report import units
 from feedrate.report.series import Group
 from feedrate.report.table import RESTARTED
 from feedrate.report.words import count, facts_of, listed

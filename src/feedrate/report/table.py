@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from feedrate import units
 from feedrate.analysis.stats import Summary
 from feedrate.analysis.summary import Point
 from feedrate.records import Benchmark
-from feedrate.report import units
 from feedrate.report.grid import Column, Grid, Row
 from feedrate.report.series import NONE, Group, Setting
 from feedrate.report.words import count

@@ -55,7 +55,7 @@ def _blocks(suite: Suite, *, verbose: bool) -> Iterator[RenderableType]:
         yield from _condition(condition, items=items_word(suite), verbose=verbose)
     findings = suite.findings or judge(suite)
     if findings:
-        yield render_findings(findings, verbose=verbose)
+        yield render_findings(findings, items=items_word(suite), verbose=verbose)
     if verbose:
         yield from render_tracebacks(suite)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from feedrate import units
 from feedrate.records import Benchmark, LoaderFacts, Metadata, Run, Suite
-from feedrate.report import units
 
 _PARTS = {
     "sweep": "sweep",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feedrate.report import units
+from feedrate import units
 
 
 @pytest.mark.parametrize(
