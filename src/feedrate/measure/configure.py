@@ -74,12 +74,13 @@ def _set_batch_size(loader: DataLoader[Any], size: int) -> None:
 def read_facts(target: Target, left_out: tuple[str, ...]) -> LoaderFacts:
     """Return what a loader is and has, without iterating it."""
     loader = target.loader
+    dataset_length = _length(loader.dataset)
     return LoaderFacts(
         loader_type=_type_name(loader),
         dataset_type=_type_name(loader.dataset),
-        dataset_length=_length(loader.dataset),
+        dataset_length=dataset_length,
         iterable=is_iterable_dataset(loader),
-        length=_length(loader),
+        length=_announced_batches(loader, dataset_length),
         batch_size=loader.batch_size,
         num_workers=loader.num_workers,
         prefetch_factor=loader.prefetch_factor,
@@ -112,10 +113,24 @@ def _start_method(loader: DataLoader[Any]) -> str | None:
     return str(context.get_start_method())
 
 
+def _announced_batches(loader: DataLoader[Any], dataset_length: int | None) -> int | None:
+    """Return ``len(loader)``; of an IterableDataset's without the call, which torch remembers.
+
+    Once asked, torch warns at every batch beyond that length, and workers that do not share the
+    items out among them deliver more.
+    """
+    if not is_iterable_dataset(loader) or type(loader).__len__ is not DataLoader.__len__:
+        return _length(loader)
+    if dataset_length is None or loader.batch_size is None:
+        return dataset_length
+    full, rest = divmod(dataset_length, loader.batch_size)
+    return full + (rest > 0 and not loader.drop_last)
+
+
 def _length(value: Any) -> int | None:
     try:
         return len(value)
-    except (TypeError, ValueError, NotImplementedError, AttributeError):
+    except Exception:  # torch may never ask; where it does, it meets the error again
         return None
 
 
