@@ -10,68 +10,95 @@ import re
 import signal
 import traceback
 from collections.abc import Sequence
-from types import TracebackType
 
 import msgspec
 
 from feedrate.errors import FeedrateError, TargetError
+from feedrate.measure.blame import (
+    HEADER,
+    Raised,
+    clean,
+    culprit,
+    culprit_of_setup,
+    one_line,
+    own_place,
+    raised_in_torch_data,
+    read,
+    read_printed,
+    text_of,
+)
 from feedrate.records import ErrorKind, LoaderFacts, RunError
 
-_WORKER_KILLED = re.compile(r"worker \(pid (\d+)\) is killed by signal: ([A-Za-z ]+?)\.")
-_WORKER_GONE = re.compile(r"worker \(pid\(s\) ([\d, ]+)\) exited unexpectedly")
+_WORKER_KILLED = re.compile(r"worker \(pid \d+\) is killed by signal: ([A-Za-z ]+?)\.")
+_WORKER_GONE = re.compile(r"worker \(pid(?:\(s\))? [\d, ]+\) exited unexpectedly")
+_WORKER_EXITED = re.compile(r"exited unexpectedly with exit code (\d+)")
 _TIMED_OUT = re.compile(r"DataLoader timed out after ([\d.]+) seconds")
-_CAUGHT = re.compile(r"Caught (\w+) in (DataLoader worker process \d+|pin memory thread)")
+_SHARED_FILE_FAILED = re.compile(
+    r"unable to (?:write to file|resize file|allocate shared memory|mmap)[^\n]*</?torch_\d"
+)
+_SEMAPHORES = re.compile(r"multiprocessing[/\\]synchronize\.py")
+"""A semaphore is a file in /dev/shm too."""
 _TRANSPORT = ("in rebuild_storage", "resource_sharer.py")
 """What a traceback shows when a tensor is fetched from a worker that has ended."""
-_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
-_LIBRARY = re.compile(
-    r"site-packages|dist-packages|[/\\]lib[/\\]python3|<frozen|feedrate[/\\]measure"
-)
+_QUEUE_FEEDER = "in _feed\n"
+"""What a worker prints when it cannot send a batch, before it goes on without it."""
+_LOADED_BESIDE = "feedrate_target_"
+"""How `feedrate.measure.target` names a file whose own name is taken."""
 
-_WAYS_OUT: tuple[tuple[str, str], ...] = (
-    ("NoneType", "an item is None: does __getitem__ return its value?"),
-    (
-        "stack expects each tensor to be equal size",
-        "give items one size, or a collate_fn that pads",
-    ),
-    ("has no len()", "give the dataset a __len__, or make it an IterableDataset"),
-    ("num_samples should be a positive integer", "the dataset is empty: check its path or filter"),
-    ("Can't pickle", "define it at module level, or use --start-method fork"),
-    ("cannot pickle", "open it in the worker instead of in __init__, or use --start-method fork"),
-    ("Can't get local object", "define it at module level, or use --start-method fork"),
-    ("An attempt has been made to start a new process before", "guard it with if __name__"),
-    ("Too many open files", "raise ulimit -n, or close files after each item"),
-    ("CUDA out of memory", "lower the batch size"),
-    (
-        "Cannot re-initialize CUDA in forked",
-        "use --start-method spawn, or CPU tensors in the dataset",
-    ),
-    ("No module named 'feedrate_target", "another module has the file's name: rename the file"),
-    ("attempted relative import", "name the target package.module:name instead of by its file"),
-)
+_KINDS_OF_DEATH: dict[str, ErrorKind] = {"Bus error": "shared_memory", "Killed": "killed"}
+_NATIVE = ("SIGSEGV", "SIGABRT", "SIGILL", "SIGFPE", "SIGSYS", "SIGTRAP")
 _SHARED_MEMORY = (
     "it ran out of shared memory: use fewer workers, a smaller prefetch_factor or batch, "
     "or enlarge /dev/shm (docker run --shm-size)"
 )
+_ITEM_IS_NONE = "an item is None: does __getitem__ return its value?"
+_PAD = "give items one size, or a collate_fn that pads"
+_MODULE_LEVEL = "define it at module level, or use --start-method fork"
+_RENAME = "another module has the target file's name, so workers cannot import it: rename the file"
+_WAYS_OUT: tuple[tuple[str, str], ...] = (
+    ("found <class 'NoneType'>", _ITEM_IS_NONE),
+    ("but got NoneType", _ITEM_IS_NONE),
+    ("stack expects each tensor to be equal size", _PAD),
+    ("list of batch should be of equal size", _PAD),
+    ("batch must contain tensors", "convert items to tensors, or give a collate_fn"),
+    ("num_samples should be a positive integer", "the dataset is empty: check its path or filter"),
+    ("on __main__ failed", "give a function at module level of a file, or use --start-method fork"),
+    ("Can't pickle", _MODULE_LEVEL),
+    ("Can't get local object", _MODULE_LEVEL),
+    ("cannot pickle", "open it in the worker instead of in __init__, or use --start-method fork"),
+    ("An attempt has been made to start a new process before", "guard it with if __name__"),
+    ("Too many open files", "raise ulimit -n, or close files after each item"),
+    ("CUDA out of memory", "lower the batch size"),
+    ("DefaultCPUAllocator: can't allocate memory", "use fewer workers or a smaller batch"),
+    (
+        "Cannot re-initialize CUDA in forked",
+        "use --start-method spawn, or CPU tensors in the dataset",
+    ),
+    (f"No module named '{_LOADED_BESIDE}", _RENAME),
+    ("No module named", "install it, or run feedrate with the Python that has it"),
+    ("attempted relative import", "name the target package.module:name instead of by its file"),
+    ("required positional argument", "a target's function is called without arguments"),
+)
+_ONLY_IN_SETUP = ("No module named", "attempted relative import", "required positional argument")
 
 
 def describe_exception(
     error: BaseException, *, setting_up: bool, facts: LoaderFacts | None = None
 ) -> RunError:
     """Return what an exception in the child means for its run."""
-    text = str(error)
-    whole = "".join(traceback.format_exception(error))
+    whole = clean("".join(traceback.format_exception(error)))
     if isinstance(error, FeedrateError):
         kind: ErrorKind = "target" if isinstance(error, TargetError) else "exception"
-        return RunError(kind=kind, sentence=text)
+        return RunError(kind=kind, sentence=one_line(text_of(error)))
     if isinstance(error, SystemExit):
         return RunError(
             kind="target" if setting_up else "exited",
-            sentence=f"the target called sys.exit({error.code!r}) "
+            sentence=f"the target called sys.exit({one_line(text_of(error))}) "
             + ("before it returned a loader" if setting_up else "while it was measured"),
             traceback=whole,
         )
-    if found := _describe_torch_error(text, whole):
+    raised = read(error)
+    if found := _describe_torch_error(raised, whole, facts):
         return found
     if isinstance(error, ConnectionError | EOFError | FileNotFoundError) and any(
         place in whole for place in _TRANSPORT
@@ -81,98 +108,79 @@ def describe_exception(
             sentence="a worker was gone before its batch was taken over",
             traceback=whole,
         )
-    root = _root_cause(error, text)
-    where = _where(error, text)
-    who = "importing the target or calling its factory" if setting_up else "the dataset or step"
-    if caught := _CAUGHT.search(text):
-        who = f"the {caught[2]}" if caught[2].startswith("pin") else "the dataset"
-    way_out = next((hint for mark, hint in _WAYS_OUT if mark in text), "")
-    if not way_out and facts is not None and facts.start_method in ("spawn", "forkserver"):
-        way_out = "" if caught else "try --start-method fork to see whether starting workers fails"
-    sentence = f"{who} raised {root}{where}" + (f": {way_out}" if way_out else "")
+    who = culprit_of_setup(raised) if setting_up else culprit(raised)
+    sentence = f"{who} raised {raised.headline()} {own_place(raised)}".rstrip()
+    if raised.cause is not None:
+        sentence += f", after {raised.root().headline()}"
+    if way_out := _way_out(raised, setting_up):
+        sentence += f": {way_out}"
     return RunError(
         kind="target" if setting_up else "exception", sentence=sentence, traceback=whole
     )
 
 
-def _describe_torch_error(text: str, whole: str) -> RunError | None:
-    """Recognize what torch says when a worker is gone or silent."""
+def _way_out(raised: Raised, setting_up: bool) -> str:
+    text = raised.messages()
+    if "has no len()" in text and raised_in_torch_data(raised):
+        return "give the dataset a __len__, or make it an IterableDataset"
+    for mark, hint in _WAYS_OUT:
+        if mark in text and (setting_up or mark not in _ONLY_IN_SETUP):
+            return hint
+    if culprit(raised) == "starting a worker":
+        return "try --start-method fork"
+    return ""
+
+
+def _describe_torch_error(raised: Raised, whole: str, facts: LoaderFacts | None) -> RunError | None:
+    """Recognize what torch says when a worker is gone or silent, or a batch cannot be moved."""
+    text = raised.messages()
+    kind: ErrorKind
     if killed := _WORKER_KILLED.search(text):
-        name = killed[2]
-        if name == "Bus error":
-            return RunError(
-                kind="shared_memory",
-                sentence=f"a worker was killed by a bus error; {_SHARED_MEMORY}",
-                traceback=whole,
-            )
-        return RunError(
-            kind="killed" if name == "Killed" else "worker_died",
-            sentence=f"a worker died (signal: {name})",
-            traceback=whole,
+        kind = _KINDS_OF_DEATH.get(killed[1], "worker_died")
+        sentence = f"a worker died (signal: {killed[1]})"
+        if kind == "shared_memory":
+            sentence = f"a worker was killed by a bus error; {_SHARED_MEMORY}"
+    elif _SHARED_FILE_FAILED.search(text) or (
+        "No space left on device" in text and _SEMAPHORES.search(whole)
+    ):
+        kind, sentence = "shared_memory", f"moving a batch failed; {_SHARED_MEMORY}"
+    elif _WORKER_GONE.search(text):
+        kind, sentence = "worker_died", "a worker exited unexpectedly: it called exit() or crashed"
+        if exited := _WORKER_EXITED.search(text):
+            sentence = _ended_with(int(exited[1]))
+        if _cannot_be_imported(facts):
+            kind, sentence = "exception", f"a worker could not start: {_RENAME}"
+    elif waited := _TIMED_OUT.search(text):
+        kind = "timeout"
+        sentence = (
+            f"the loader's own timeout of {waited[1]} s passed without a batch: a worker is stuck, "
+            "or items take longer"
         )
-    if "No space left on device" in text and ("torch_" in text or "shared memory" in text):
-        return RunError(
-            kind="shared_memory",
-            sentence=f"moving a batch failed; {_SHARED_MEMORY}",
-            traceback=whole,
-        )
-    if _WORKER_GONE.search(text):
-        return RunError(
-            kind="worker_died",
-            sentence="a worker exited unexpectedly: it called exit(), crashed or was killed",
-            traceback=whole,
-        )
-    if waited := _TIMED_OUT.search(text):
-        return RunError(
-            kind="timeout",
-            sentence=f"the loader's own timeout of {waited[1]} s passed without a batch: a worker "
-            "is stuck, or items take longer",
-            traceback=whole,
-        )
-    return None
-
-
-def _root_cause(error: BaseException, text: str) -> str:
-    """Return type and first line of the innermost error, also from a worker's printed one."""
-    if _CAUGHT.search(text):
-        for line in reversed(text.rstrip().splitlines()):
-            if re.match(
-                r"[A-Za-z_][\w.]*(Error|Exception|Warning|Exit|Interrupt|Iteration)?\b", line
-            ):
-                return _shorten(line)
-    first = text.strip().splitlines()[0] if text.strip() else ""
-    name = type(error).__name__
-    return _shorten(f"{name}: {first}" if first else name)
-
-
-def _shorten(line: str, limit: int = 200) -> str:
-    return line if len(line) <= limit else line[: limit - 1] + "…"
-
-
-def _where(error: BaseException, text: str) -> str:
-    """Return the user's own innermost line, from the worker's traceback where there is one."""
-    if _CAUGHT.search(text):
-        frames = [(file, int(line), name) for file, line, name in _FRAME.findall(text)]
     else:
-        frames = _frames_of(error.__traceback__)
-    own = [frame for frame in frames if not _LIBRARY.search(frame[0])]
-    if not own:
-        return ""
-    file, line, name = own[-1]
-    short = re.split(r"[/\\]", file)[-1]
-    return f" ({short}, line {line}, in {name})"
+        return None
+    return RunError(kind=kind, sentence=sentence, traceback=whole)
 
 
-def _frames_of(trace: TracebackType | None) -> list[tuple[str, int, str]]:
-    return [
-        (frame.filename, frame.lineno or 0, frame.name) for frame in traceback.extract_tb(trace)
-    ]
+def _ended_with(code: int) -> str:
+    return f"a worker ended with exit code {code}: it called exit() or could not start"
+
+
+def _cannot_be_imported(facts: LoaderFacts | None) -> bool:
+    """Tell whether started workers would look for a module that only the main process has."""
+    return (
+        facts is not None
+        and facts.start_method in ("spawn", "forkserver")
+        and facts.dataset_type.startswith(_LOADED_BESIDE)
+    )
 
 
 def describe_no_batches(facts: LoaderFacts) -> RunError:
     """Return why a loader delivered nothing, from what it is."""
-    if facts.iterable:
-        reason = "its IterableDataset yielded nothing: check its source and its shards"
+    if facts.batch_tensors:
+        reason = (
+            "an epoch before had some, so its dataset or sampler can be iterated only once: make "
+            "its generator, file or list of shards anew in __iter__"
+        )
     elif facts.dataset_length == 0:
         reason = "its dataset is empty (len() is 0): check its path or filter"
     elif facts.length == 0 and facts.batch_size and facts.dataset_length:
@@ -180,42 +188,44 @@ def describe_no_batches(facts: LoaderFacts) -> RunError:
             f"its dataset has {facts.dataset_length} items, fewer than one batch of "
             f"{facts.batch_size}, and drop_last is on: lower batch_size or turn drop_last off"
         )
+    elif facts.iterable:
+        reason = "its IterableDataset yielded nothing: check its source and its shards"
+        if facts.batch_size and facts.batch_size > 1:
+            reason += f" (or, with drop_last, less than one batch of {facts.batch_size} a worker)"
     else:
         reason = "its sampler yielded nothing: check the sampler"
     return RunError(kind="no_batches", sentence=f"the loader delivered no batch: {reason}")
 
 
-def describe_end(exit_code: int, output: str) -> RunError | None:
-    """Return what a child's exit status means that sent no last word; ``None`` for 0.
+def describe_end(exit_code: int, output: str) -> RunError:
+    """Return what a child's exit status means that sent no last word.
 
     ``exit_code`` is negative for a signal, as in `subprocess`.
     """
+    kind: ErrorKind = "exited"
     if exit_code == 0:
-        return RunError(
-            kind="exited",
-            sentence="the target ended the process before it was measured (os._exit?)",
-            traceback=output,
-            exit_code=0,
-        )
-    if exit_code > 0:
-        return RunError(
-            kind="exited",
-            sentence=f"the measuring process ended with exit code {exit_code}",
-            traceback=output,
-            exit_code=exit_code,
-        )
-    try:
-        name = signal.Signals(-exit_code).name
-    except ValueError:
-        name = f"signal {-exit_code}"
-    if name == "SIGKILL":
-        sentence = "the main process was killed (SIGKILL)"
-    elif name == "SIGBUS":
-        sentence = f"the main process got a bus error; {_SHARED_MEMORY}"
+        sentence = "the target ended the process before it was measured (os._exit?)"
+    elif exit_code > 0:
+        sentence = f"the measuring process ended with exit code {exit_code}; -v shows its output"
     else:
-        sentence = f"the main process crashed ({name}) in native code; -v shows where"
-    kind: ErrorKind = {"SIGKILL": "killed", "SIGBUS": "shared_memory"}.get(name, "crashed")  # type: ignore[assignment]
+        name = _signal_name(-exit_code)
+        if name == "SIGBUS":
+            kind = "shared_memory"
+            sentence = f"the main process got a bus error; {_SHARED_MEMORY}"
+        elif name in _NATIVE:
+            kind = "crashed"
+            sentence = f"the main process crashed ({name}) in native code; -v shows where"
+        else:
+            kind = "killed"
+            sentence = f"the main process was killed ({name})"
     return RunError(kind=kind, sentence=sentence, traceback=output, exit_code=exit_code)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def with_exit_codes(error: RunError, codes: Sequence[int]) -> RunError:
@@ -224,12 +234,8 @@ def with_exit_codes(error: RunError, codes: Sequence[int]) -> RunError:
         return error
     code = codes[0]
     if code > 0:
-        sentence = f"a worker ended with exit code {code}: it called exit() or could not start"
-        return msgspec.structs.replace(error, sentence=sentence, exit_code=code)
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
+        return msgspec.structs.replace(error, sentence=_ended_with(code), exit_code=code)
+    name = _signal_name(-code)
     if name == "SIGBUS":
         kind, sentence = "shared_memory", f"a worker was killed by a bus error; {_SHARED_MEMORY}"
     else:
@@ -253,9 +259,17 @@ def with_memory_kill(error: RunError, kills: int) -> RunError:
 def describe_hang(seconds: float, batches: int, output: str) -> RunError:
     """Return the error of a child that delivered nothing for longer than the timeout."""
     where = "before its first batch" if batches == 0 else "in the middle of an epoch"
-    return RunError(
-        kind="timeout",
-        sentence=f"nothing came for {seconds:g} s, {where}: a worker or the step is stuck, or "
-        "needs a longer --timeout; -v shows where the main process stood",
-        traceback=output,
-    )
+    sentence = f"nothing came for {seconds:g} s, {where}: "
+    if (fed := output.find(_QUEUE_FEEDER)) >= 0 and (
+        lost := read_printed(output[max(0, output.rfind(HEADER, 0, fed)) :])
+    ) is not None:
+        sentence += (
+            f"a worker could not send its batch ({lost.headline()}), and torch waits for it for "
+            "ever; let the dataset or collate_fn return tensors and what can be pickled"
+        )
+    else:
+        sentence += (
+            "a worker or the step is stuck, or needs a longer --timeout; -v shows where the main "
+            "process stood"
+        )
+    return RunError(kind="timeout", sentence=sentence, traceback=output)
