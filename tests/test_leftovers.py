@@ -117,6 +117,22 @@ def test_the_guard(outcome: pytest.RunResult) -> None:
     assert still_there == []
 
 
+@NEEDS_PROC
+def test_shared_memory_that_another_program_uses_is_not_left_over(
+    pytester: pytest.Pytester,
+) -> None:
+    unseen = Path(f"/dev/shm/unseen-{os.getpid()}")
+    appearing = Path(f"/dev/shm/feedrate-guard-of-another-{os.getpid()}")
+    pytester.makepyfile(f"import os\ndef test_x(): os.rename('{unseen}', '{appearing}')")
+    try:
+        with unseen.open("w"):  # this process is the other program
+            run = pytester.runpytest_subprocess("-p", "leftovers", timeout=60)
+    finally:
+        unseen.unlink(missing_ok=True)
+        appearing.unlink()
+    run.assert_outcomes(passed=1)
+
+
 def test_what_multiprocessing_keeps_is_not_left_over(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
