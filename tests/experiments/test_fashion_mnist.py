@@ -14,7 +14,7 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 torchvision = pytest.importorskip("torchvision")
 
-from feedrate.experiments import fashion_mnist, idx  # noqa: E402 - needs torch
+from feedrate.experiments import fashion_mnist, idx
 
 BATCHES = 3
 

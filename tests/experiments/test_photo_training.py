@@ -10,7 +10,7 @@ pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchvision")
 
-from feedrate.experiments import photo_training, photos  # noqa: E402 - needs torch
+from feedrate.experiments import photo_training, photos
 
 
 @pytest.fixture(scope="module")
