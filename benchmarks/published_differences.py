@@ -95,7 +95,7 @@ def _accelerator(suite: Suite) -> str:
     name = suite.metadata.accelerator
     if name is None or suite.procedure.device == "cpu":
         return (
-            f"**The step.** It runs on the same CPUs as the workers here and competes with them; "
+            "**The step.** It computes on one of the CPUs that the workers use, and competes with them; "
             f"{there}."
         )
     return f"**The step.** It runs on {name} here; {there}."

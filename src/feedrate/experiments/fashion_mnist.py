@@ -30,6 +30,8 @@ def make_run(
 ) -> tuple[DataLoader[Any], TrainingStep]:
     """Return the experiment's loader, without workers yet, and its training step.
 
+    Without an accelerator the step computes on one CPU.
+
     Args:
         data_dir: the folder that holds ``FashionMNIST/raw``; nothing is downloaded.
         condition: "light" (ToTensor) or "augmented" (random crop and rotation before it).
@@ -55,8 +57,13 @@ def make_run(
         # cut here and not by a Subset, which would add a call to each item
         dataset.data, dataset.targets = dataset.data[:images], dataset.targets[:images]
     _forbid_tf32()
+    where = pick_device(device)
+    if where.type == "cpu":
+        # Published on a GPU, whose step leaves the CPUs to the workers. Threads of a step on the
+        # CPU would spin for them instead, and its time would vary several times over.
+        torch.set_num_threads(1)
     loader: DataLoader[Any] = DataLoader(dataset, batch_size=batch_size, shuffle=True)
-    return loader, TrainingStep(pick_device(device), batch_size)
+    return loader, TrainingStep(where, batch_size)
 
 
 def make_model() -> nn.Sequential:
