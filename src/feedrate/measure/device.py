@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 import torch
 
 from feedrate.errors import UsageError
+from feedrate.measure.batch import fields_of
 from feedrate.records import DevicePeaks
 
 
@@ -114,16 +116,33 @@ class OtherAccelerator:
 
 
 def move_tensors(batch: Any, device: torch.device) -> Any:
-    """Return a copy of a nested batch with its tensors on ``device``."""
+    """Return a copy of a nested batch with its tensors on ``device``.
+
+    What has a ``to()`` of its own (a packed sequence, a tokenizer's batch) is asked to move
+    itself; what is built otherwise than from containers and fields stays as it is.
+    """
     if isinstance(batch, torch.Tensor):
         return batch.to(device, non_blocking=batch.is_pinned())
+    if not isinstance(batch, type) and callable(getattr(batch, "to", None)):
+        return batch.to(device)
     if isinstance(batch, Mapping):
         return {key: move_tensors(value, device) for key, value in batch.items()}
-    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*(move_tensors(value, device) for value in batch))
     if isinstance(batch, list | tuple):
-        return type(batch)(move_tensors(value, device) for value in batch)
-    return batch
+        moved = [move_tensors(value, device) for value in batch]
+        if hasattr(batch, "_fields"):
+            return type(batch)(*moved)
+        return tuple(moved) if isinstance(batch, tuple) else moved
+    return _move_fields(batch, device)
+
+
+def _move_fields(batch: Any, device: torch.device) -> Any:
+    fields = fields_of(batch)
+    if not fields:
+        return batch
+    twin = copy.copy(batch)
+    for name, value in fields.items():
+        object.__setattr__(twin, name, move_tensors(value, device))  # it may be frozen
+    return twin
 
 
 def accelerator_name() -> str | None:
@@ -131,9 +150,10 @@ def accelerator_name() -> str | None:
     if torch.cuda.is_available():
         return torch.cuda.get_device_name()
     for kind in ("mps", "xpu"):
-        module = getattr(torch, kind, None) or getattr(torch.backends, kind, None)
-        if module is not None and module.is_available():
-            return kind
+        for place in (torch.backends, torch):  # each tells of one of the two in torch 2.4
+            is_available = getattr(getattr(place, kind, None), "is_available", None)
+            if is_available is not None and is_available():
+                return kind
     return None
 
 
@@ -151,9 +171,11 @@ def open_device(wish: str) -> Device:
         raise UsageError(f"--device {wish}: torch knows no such device; try auto or cpu") from None
     if device.type == "cpu":
         return Cpu()
+    if not hasattr(getattr(torch, device.type, None), "synchronize"):
+        raise UsageError(f"--device {wish} is none that work can be waited for on; try auto")
     try:
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
+        reason = next(iter(str(error).splitlines()), type(error).__name__).partition(". ")[0]
         raise UsageError(f"--device {wish} cannot be used here ({reason}); try auto") from None
     return Cuda(device) if device.type == "cuda" else OtherAccelerator(device)
