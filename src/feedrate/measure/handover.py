@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from feedrate.errors import UsageError
+from feedrate.measure.blame import one_line, text_of
 from feedrate.measure.wire import pack_object
 
 
@@ -33,7 +34,8 @@ def hand_over(target: Any, step: Any = None) -> Handover:
                 "the step of a target given as text is given as text too: its name in that module"
             )
         return Handover(target=target, step=step)
-    path = tuple(folder for folder in sys.path if folder)
+    # "" is the current folder, and what is no text (a Path) is passed over by Python itself
+    path = tuple(folder or str(Path.cwd()) for folder in sys.path if isinstance(folder, str))
     if step is None and (name := importable_name(target)):
         return Handover(target=name, search_path=path)
     if isinstance(step, str):
@@ -44,9 +46,10 @@ def hand_over(target: Any, step: Any = None) -> Handover:
     try:
         data = cloudpickle.dumps((target, step))
     except Exception as error:
+        reason = f"{type(error).__name__}: {one_line(text_of(error))}"
         raise UsageError(
-            f"{shown} cannot be handed to another process ({type(error).__name__}: {error}); put a "
-            "function that makes it at the top level of a module, and give that"
+            f"{shown} cannot be handed to another process ({reason}); put a function that makes it "
+            "at the top level of a module, and give that"
         ) from error
     return Handover(target=shown, pickled=pack_object(data), search_path=path)
 
@@ -55,7 +58,7 @@ def importable_name(target: Any) -> str | None:
     """Return ``file.py:name`` or ``module:name`` where importing that gives this very object."""
     name = getattr(target, "__qualname__", "")
     module_name = getattr(target, "__module__", None)
-    if not name.isidentifier() or not isinstance(module_name, str):
+    if not isinstance(name, str) or not name.isidentifier() or not isinstance(module_name, str):
         return None
     module = sys.modules.get(module_name)
     if module is None or getattr(module, name, None) is not target:
