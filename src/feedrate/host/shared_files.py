@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
+from stat import S_ISREG
 
 SHARED_FOLDER = Path("/dev/shm")
 
@@ -22,11 +23,12 @@ def remove_abandoned(since: float, folder: Path = SHARED_FOLDER) -> list[str]:
     """
     candidates: dict[str, Path] = {}
     with contextlib.suppress(OSError):
-        for path in folder.glob("torch_*"):
+        # /proc names a file by its real place, and /dev/shm may be a link to another folder
+        for path in folder.resolve().glob("torch_*"):
             with contextlib.suppress(OSError):
-                status = path.stat()
+                status = path.lstat()
                 mine = status.st_uid == os.getuid() and status.st_ctime >= since - 1
-                if mine and not _is_alive(path.name.split("_")[1]):
+                if mine and S_ISREG(status.st_mode) and not _is_alive(path.name.split("_")[1]):
                     candidates[str(path)] = path
     if candidates:
         _drop_used(candidates)
@@ -38,7 +40,7 @@ def remove_abandoned(since: float, folder: Path = SHARED_FOLDER) -> list[str]:
 
 def _is_alive(maker: str) -> bool:
     """Tell whether the process in a file's name lives; an unreadable name counts as alive."""
-    return not maker.isdigit() or Path(f"/proc/{maker}").exists()
+    return not (maker.isascii() and maker.isdigit()) or Path(f"/proc/{maker}").exists()
 
 
 def _drop_used(candidates: dict[str, Path]) -> None:
@@ -47,7 +49,7 @@ def _drop_used(candidates: dict[str, Path]) -> None:
             continue
         with contextlib.suppress(OSError):
             for line in (process / "maps").read_text("utf-8", "replace").splitlines():
-                candidates.pop(line.rpartition(" ")[2], None)
+                candidates.pop(line.split(maxsplit=5)[-1], None)
         with contextlib.suppress(OSError):
             for descriptor in (process / "fd").iterdir():
                 with contextlib.suppress(OSError):
