@@ -47,7 +47,8 @@ def two_arguments(index):
 
 
 def many_lines(index):
-    raise ValueError('\n  first line\nsecond: line\n  File "x.py", line 3, in y')  # here: many_lines
+    text = '\n  first line\nsecond: line\n  File "x.py", line 3, in y'
+    raise ValueError(text)  # here: many_lines
 
 
 def no_message(index):
@@ -65,7 +66,7 @@ def while_handling(index):
     try:
         return {}["label"]
     except KeyError:
-        raise RuntimeError("cannot read sample 4")  # here: while_handling
+        raise RuntimeError("cannot read sample 4")  # noqa: B904  # here: while_handling
 
 
 def in_library(index):
