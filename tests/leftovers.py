@@ -30,6 +30,9 @@ MARK = "FEEDRATE_TEST"
 # How the names of files begin that torch, Python and feedrate make in /dev/shm.
 SHARED_FILES = ("torch_", "feedrate", "psm_", "sem.", "pymp-")
 
+# matplotlib keeps the fonts open that it has drawn with.
+KEPT_OPEN = (".ttf", ".otf", ".ttc")
+
 _numbers = itertools.count()
 
 
@@ -121,7 +124,7 @@ def _descriptors() -> dict[Hashable, str]:
             # The one that lists the folder is closed when its turn comes.
             with contextlib.suppress(FileNotFoundError):
                 target = path.readlink()
-                if int(path.name) not in staying:
+                if int(path.name) not in staying and target.suffix not in KEPT_OPEN:
                     found["descriptor", path.name, target] = f"descriptor {path.name}: {target}"
     return found
 
