@@ -257,6 +257,11 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
 
+    def __post_init__(self) -> None:
+        for figure in (self.value, self.low, self.high):
+            if figure is not None and not math.isfinite(figure):
+                raise ValueError(f"evidence must be finite: {self.name} is {figure}")
+
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One sentence that was found true, with its evidence and what to do about it.

@@ -144,7 +144,7 @@ def test_differences_are_computed_from_the_result(page: ModuleType, figures: Any
     assert "0.78× there (augmented, 8 workers) and 0.90× here (augmented, 2 workers)" in text
     assert "Synthetic images" in text
     assert "1,280 images here, 60,000 there" in text
-    assert "same CPUs as the workers" in text
+    assert "one of the CPUs that the workers use" in text
 
 
 def test_an_accelerator_is_named(page: ModuleType, figures: Any) -> None:

@@ -85,7 +85,12 @@ def median_interval(values: Sequence[float], *, level: float = LEVEL) -> Interva
 
     ``None`` for fewer than 2 values: one value says nothing about how much the next would differ.
     """
-    return _bootstrap((tuple(values),), _median, level=level, paired=False)
+    found = _bootstrap((tuple(values),), _median, level=level, paired=False)
+    if found is None:
+        return None
+    # Interpolating between resamples may leave the range of the values by a rounding.
+    low, high = max(found.low, min(values)), min(found.high, max(values))
+    return Interval(low=low, high=high, level=found.level)
 
 
 def ratio(

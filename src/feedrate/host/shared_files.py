@@ -54,3 +54,15 @@ def _drop_used(candidates: dict[str, Path]) -> None:
             for descriptor in (process / "fd").iterdir():
                 with contextlib.suppress(OSError):
                     candidates.pop(str(descriptor.readlink()), None)
+
+
+def remove_files_of(pid: int, folder: Path = SHARED_FOLDER) -> None:
+    """Remove what a process that was killed had made and not yet unlinked.
+
+    With torch's file_descriptor strategy a file has a name for a moment only, so one that is left
+    was never sent. The process must have ended.
+    """
+    with contextlib.suppress(OSError):
+        for path in folder.glob(f"torch_{pid}_*"):
+            with contextlib.suppress(OSError):
+                path.unlink()

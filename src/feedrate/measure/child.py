@@ -191,21 +191,23 @@ def _open_target(spec: wire.ChildSpec) -> Target:
         place, name = split_target(spec.target)
         module = load_module(place)
         value = find_attribute(module, place, name)
-        described = f"{name}()"
+        described = f"{name}()" if _is_factory(value) else name
         if spec.step is not None:
             step = find_attribute(module, place, spec.step)
             if not callable(step):
                 raise TargetError(f"--step {spec.step} is no function in {place}")
-    if callable(value) and not hasattr(type(value), "__getitem__") and not _is_loader(value):
+    if _is_factory(value):
         value = value(**spec.arguments)
     target = interpret(value, described)
     return target if step is None else target._replace(step=step)
 
 
-def _is_loader(value: Any) -> bool:
+def _is_factory(value: Any) -> bool:
+    """Tell a function from the loader or dataset itself, which may be callable too."""
     from torch.utils.data import DataLoader, Dataset
 
-    return isinstance(value, DataLoader | Dataset)
+    is_data = isinstance(value, DataLoader | Dataset) or hasattr(type(value), "__getitem__")
+    return callable(value) and not is_data
 
 
 def _choose_step(

@@ -38,6 +38,8 @@ _END_SECONDS = 4.5
 _JOIN_SECONDS = 2.0
 _KEPT_OUTPUT = 64 * 1024
 
+_WORKER_ENDED = ("worker_died", "killed", "out_of_memory", "shared_memory")
+
 OnMessage = Callable[[wire.Message], None]
 
 
@@ -134,6 +136,10 @@ class SubprocessExecutor:
             error = with_memory_kill(error, observer.memory_kills())
             if not error.traceback:
                 error = msgspec.structs.replace(error, traceback=heard.text())
+            elif error.kind in _WORKER_ENDED and heard.text().strip():
+                # what the worker itself said last is in the output, not in the traceback
+                whole = f"{error.traceback.rstrip()}\n\nOutput:\n{heard.text()}"
+                error = msgspec.structs.replace(error, traceback=whole)
         return Outcome(
             seconds=time.monotonic() - started,
             ready=heard.ready,

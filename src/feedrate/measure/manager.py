@@ -169,8 +169,7 @@ class Manager:
             run
             for other in self.suite.benchmarks
             if other.condition == benchmark.condition
-            for run in other.runs
-            if run.error is None
+            for run in other.runs  # failed ones too: what ran out of memory tells most of need
         ]
         return objection(predict(benchmark.settings, runs), self._free())
 

@@ -85,8 +85,24 @@ _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
 
 
 def encode(message: Message) -> bytes:
-    """Return the message as one line, with its line feed."""
-    return _encoder.encode(message) + b"\n"
+    """Return the message as one line, with its line feed.
+
+    Text that is no Unicode, such as the name of a file in a traceback, is escaped.
+    """
+    try:
+        return _encoder.encode(message) + b"\n"
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_printable(msgspec.to_builtins(message))) + b"\n"
+
+
+def _printable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {key: _printable(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_printable(each) for each in value]
+    return value
 
 
 def decode(line: bytes) -> Message:

@@ -1,0 +1,75 @@
+"""How a batch becomes a message in the worker and a batch again in the loop."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from multiprocessing.reduction import ForkingPickler
+from typing import Any, NamedTuple, Protocol
+
+from feedrate.loader.channel import Channel
+
+_HEAD = struct.Struct("<dd")
+"""Wall and CPU seconds that the batch took."""
+
+
+class Delivery(NamedTuple):
+    """One message of a worker: a batch, or torch's own word, with what it took to make."""
+
+    number: Any
+    data: Any
+    fetch_seconds: float
+    cpu_seconds: float
+
+
+class Encoder(Protocol):
+    """The worker's side."""
+
+    def encode(self, number: Any, data: Any) -> tuple[bytes, Sequence[int]]:
+        """Return the message's body and the descriptors that go with it."""
+
+
+class Decoder(Protocol):
+    """The loop's side, one for each worker."""
+
+    def decode(self, body: memoryview, channel: Channel) -> tuple[Any, Any]:
+        """Return number and data; descriptors are taken from the channel."""
+
+    def close(self) -> None:
+        """Let go of what the worker shares; what batches still use stays until they are gone."""
+
+
+class TorchEncoder:
+    """torch's own way: a shared-memory file for each tensor, its descriptor asked for later."""
+
+    def encode(self, number: Any, data: Any) -> tuple[bytes, Sequence[int]]:
+        """Return the pickled batch."""
+        return bytes(ForkingPickler.dumps((number, data))), ()
+
+
+class TorchDecoder:
+    """Unpickles; fetching tensors fails where the worker is gone."""
+
+    def decode(self, body: memoryview, channel: Channel) -> tuple[Any, Any]:  # noqa: ARG002
+        """Return number and data.
+
+        Raises:
+            OSError, EOFError: the worker ended before its tensors were fetched.
+        """
+        number, data = ForkingPickler.loads(body)
+        return number, data
+
+    def close(self) -> None:
+        """Hold nothing."""
+
+
+def pack(body: bytes, fetch_seconds: float, cpu_seconds: float) -> bytes:
+    """Return a whole message."""
+    return _HEAD.pack(fetch_seconds, cpu_seconds) + body
+
+
+def unpack(message: bytes, decoder: Decoder, channel: Channel) -> Delivery:
+    """Return what a message brings; errors of the decoder pass through."""
+    fetch_seconds, cpu_seconds = _HEAD.unpack_from(message)
+    number, data = decoder.decode(memoryview(message)[_HEAD.size :], channel)
+    return Delivery(number, data, fetch_seconds, cpu_seconds)
