@@ -32,6 +32,17 @@ class Closed(Exception):
     """The other side has closed its end or is gone."""
 
 
+class _QuietSocket(socket.socket):
+    """A socket that closes itself without a warning.
+
+    When an iterator goes in a cycle of garbage (an exception holds the frames), its sockets may be
+    finalized before it can close them.
+    """
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class Channel:
     """One end. Reading never blocks longer than asked; writing never blocks."""
 
@@ -42,6 +53,7 @@ class Channel:
         self._descriptors: deque[int] = deque()
         self._backlog: deque[tuple[memoryview, Sequence[int]]] = deque()
         self._closed = False
+        self._ended = False
 
     def fileno(self) -> int:
         """Return the descriptor, to wait for."""
@@ -56,6 +68,11 @@ class Channel:
         frame = memoryview(_LENGTH.pack(len(payload)) + payload)
         self._backlog.append((frame, descriptors))
         self.flush()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the other side's end, or this one, was seen to be closed."""
+        return self._closed or self._ended
 
     @property
     def backlog(self) -> bool:
@@ -108,6 +125,7 @@ class Channel:
             if flags & socket.MSG_CTRUNC:
                 raise OSError(errno.EMFILE, "Too many open files: raise the limit with ulimit -n")
             if not data:
+                self._ended = True
                 raise Closed
             whole = len(data) >= 8 and _LENGTH.unpack_from(data)[0] == len(data) - 8
             if whole and not self._received:
@@ -181,7 +199,12 @@ class FlushingSender:
         with self._lock:
             if self._failed:
                 raise Closed
-            self._channel.send(payload, descriptors)
+            try:
+                self._channel.send(payload, descriptors)
+            except Closed:
+                self._failed = True
+                self._room.notify()
+                raise
             if not self._channel.backlog:
                 return
             if self._thread is None:
@@ -194,8 +217,10 @@ class FlushingSender:
         poll.register(self._channel.fileno(), select.POLLOUT)
         while True:
             with self._lock:
-                while not self._channel.backlog:
+                while not (self._channel.backlog or self._failed):
                     self._room.wait()
+                if self._failed:
+                    return
             poll.poll()
             with self._lock:
                 try:
@@ -228,7 +253,7 @@ def channel_pair() -> tuple[Channel, Channel]:
     for end in (ours, theirs):
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
             end.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
-    main = Channel(ours)
+    main = Channel(_QuietSocket(fileno=ours.detach()))
     _main_ends.add(main)
     return main, Channel(theirs)
 

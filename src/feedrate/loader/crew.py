@@ -12,7 +12,14 @@ from pickle import PicklingError
 from typing import Any
 
 from feedrate.loader.channel import Channel, Closed, channel_pair
-from feedrate.loader.transport import Decoder, Delivery, TorchDecoder, TorchEncoder, unpack
+from feedrate.loader.transport import (
+    Decoder,
+    Delivery,
+    TorchDecoder,
+    TorchEncoder,
+    label_of,
+    unpack,
+)
 from feedrate.loader.worker import STOP, run_worker
 
 JOIN_SECONDS = 5.0
@@ -30,7 +37,10 @@ _UNPICKLABLE = (
 
 @dataclass(slots=True)
 class Worker:
-    """One worker process, seen from the loop."""
+    """One worker process, seen from the loop.
+
+    ``made`` holds the batches that it had made, and whose tensors could not be fetched in the end.
+    """
 
     number: int
     process: Any
@@ -43,7 +53,7 @@ class Worker:
     batches: int = 0
     fetch_seconds: float = 0.0
     cpu_seconds: float = 0.0
-    fetches: list[float] = field(default_factory=list)
+    made: set[int] = field(default_factory=set)
 
     @property
     def active(self) -> bool:
@@ -67,8 +77,12 @@ class Worker:
             if self.channel.backlog:
                 self.channel.flush()
             return None
+        label = label_of(message)
+        if label >= 0:
+            self.made.add(label)  # also if its tensors are lost with the worker
         delivery = unpack(message, self.decoder, self.channel)
-        if type(delivery.number) is int:
+        if label >= 0:
+            self.made.discard(label)
             self.batches += 1
             self.fetch_seconds += delivery.fetch_seconds
             self.cpu_seconds += delivery.cpu_seconds

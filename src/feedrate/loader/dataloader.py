@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 import weakref
@@ -10,7 +11,11 @@ from typing import Any, Literal, TypeVar
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import IterableDataset
 
+from feedrate.loader.controller import Decision
+from feedrate.loader.pilot import MOST_WORKERS, Pilot
+from feedrate.loader.statistics import LoaderStats, collect
 from feedrate.loader.torch_private import missing_names
+from feedrate.settings import LoaderSettings
 
 T_co = TypeVar("T_co", covariant=True)
 OnWorkerDeath = Literal["raise", "replace"]
@@ -19,50 +24,145 @@ OnWorkerDeath = Literal["raise", "replace"]
 class DataLoader(TorchDataLoader[T_co]):
     """A DataLoader whose workers can be started, retired and replaced while it runs.
 
-    Takes what `torch.utils.data.DataLoader` takes, and behaves like it: the same batches in the
-    same order, the same seeds for each worker, the same errors and warnings.
+    Takes what `torch.utils.data.DataLoader` takes, in the same order, and with a number of workers
+    behaves like it: the same batches in the same order, the same seeds for each worker, the same
+    errors and warnings.
 
     Args:
-        on_worker_death: "raise", as torch does; or "replace": a worker that is killed or crashes
-            is replaced and its unfinished batches are loaded again, in order. Only for datasets
-            that are indexed: an IterableDataset's position dies with its worker.
+        num_workers: a number as for torch, or "auto": it starts with one worker, measures wait and
+            step while training goes on, and grows to the fewest workers that feed the loop as well
+            as any number can. Workers are kept between epochs then, unless ``persistent_workers``
+            says otherwise. An IterableDataset divides its items by the number of workers that it
+            starts with, so it gets one worker for each usable CPU instead.
+        on_worker_death: "raise" does as torch does (the default with a number); "replace" (the
+            default with "auto"): a worker that is killed or crashes is replaced, and its
+            unfinished batches are loaded again, in order. An IterableDataset's position dies with
+            its worker, so there it raises in any case.
+        max_workers: the most workers that "auto" may start.
     """
 
     def __init__(
         self,
         dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        batch_sampler: Any = None,
+        num_workers: int | Literal["auto"] = 0,
         *args: Any,
-        on_worker_death: OnWorkerDeath = "raise",
+        on_worker_death: OnWorkerDeath | None = None,
+        max_workers: int = MOST_WORKERS,
         **kwargs: Any,
     ) -> None:
-        if on_worker_death not in ("raise", "replace"):
+        if on_worker_death not in ("raise", "replace", None):
             raise ValueError(
                 f'on_worker_death takes "raise" or "replace", and not {on_worker_death!r}'
             )
-        self.on_worker_death = on_worker_death
+        if max_workers < 1:
+            raise ValueError(f"max_workers must be 1 or more, not {max_workers}")
+        self.pilot: Pilot | None = None
         self._iterators: weakref.WeakSet[Any] = weakref.WeakSet()
-        super().__init__(dataset, *args, **kwargs)
+        if isinstance(num_workers, str):
+            if num_workers != "auto":
+                raise ValueError(f'num_workers takes a number or "auto", and not {num_workers!r}')
+            on_worker_death = on_worker_death or "replace"
+            num_workers = self._begin_auto(dataset, max_workers, kwargs)
+        self.on_worker_death: OnWorkerDeath = on_worker_death or "raise"
+        super().__init__(
+            dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, *args, **kwargs
+        )
+
+    def _begin_auto(self, dataset: Any, most: int, kwargs: dict[str, Any]) -> int:
+        """Return the number of workers to begin with."""
+        kwargs.setdefault("persistent_workers", True)
+        kwargs["prefetch_factor"] = prefetch = kwargs.get("prefetch_factor") or 2
+        pilot = Pilot(most=most, prefetch=prefetch)
+        if isinstance(dataset, IterableDataset):
+            count = max(1, min(math.floor(pilot.cpus), most))
+            pilot.note(
+                Decision(
+                    count,
+                    prefetch,
+                    "an IterableDataset divides its items by the number of workers it starts "
+                    "with, so the number is fixed: one for each usable CPU",
+                )
+            )
+            self._fixed_history = tuple(pilot.history)
+            return count
+        if _is_supported("num_workers='auto' is one worker for each usable CPU"):
+            self.pilot = pilot
+            return 1
+        return max(1, min(math.floor(pilot.cpus), most))
+
+    _fixed_history: tuple[Decision, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what belongs to this process: a copy elsewhere begins anew."""
+        state = dict(self.__dict__)
+        state.pop("_latest", None)
+        state["_iterators"] = None
+        if self.pilot is not None:
+            state["pilot"] = self.pilot.settings
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Begin anew, with the workers that there were."""
+        self.__dict__.update(state)
+        self.__dict__["_iterators"] = weakref.WeakSet()
+        pilot = state.get("pilot")
+        if pilot is not None:
+            self.__dict__["pilot"] = Pilot(**pilot)
+            self.__dict__["num_workers"] = 1
 
     def _get_iterator(self) -> Any:
-        if self.num_workers == 0 or not _is_supported(self.on_worker_death):
+        if self.num_workers == 0 or not _is_supported(
+            "dead workers are not replaced" if self.on_worker_death == "replace" else None
+        ):
             return super()._get_iterator()
         from feedrate.loader.iterator import ElasticIterator
 
         self.check_worker_number_rationality()
         iterator = ElasticIterator(self)
         self._iterators.add(iterator)
+        self._latest = weakref.ref(iterator)
         return iterator
+
+    _latest: Any = staticmethod(lambda: None)
 
     @property
     def active_workers(self) -> int:
         """How many workers there are, or will be in the next epoch."""
         return self.num_workers
 
+    @property
+    def history(self) -> tuple[Decision, ...]:
+        """What "auto" did and why, in order; empty with a number of workers."""
+        return tuple(self.pilot.history) if self.pilot is not None else self._fixed_history
+
+    @property
+    def settings(self) -> LoaderSettings | None:
+        """What to write into the code; ``None`` while "auto" is still looking."""
+        if self.pilot is not None and not self.pilot.controller.settled:
+            return None
+        workers = self.num_workers
+        return LoaderSettings(
+            num_workers=workers,
+            prefetch_factor=self.prefetch_factor if workers else None,
+            persistent_workers=self.persistent_workers if workers else None,
+            pin_memory=self.pin_memory,
+        )
+
+    def stats(self) -> LoaderStats:
+        """Return waits, steps, queue depth, and figures of each worker, of the latest iteration."""
+        iterator = self._latest()
+        return LoaderStats() if iterator is None else collect(iterator)
+
     def grow(self, count: int = 1) -> None:
         """Start ``count`` workers more, now if an iteration is under way.
 
         Raises:
-            ValueError: ``count`` is not positive, or the dataset is an IterableDataset.
+            ValueError: ``count`` is not positive, there are no workers at all, or the dataset is
+                an IterableDataset.
         """
         self._check_elastic(count)
         for iterator in list(self._iterators):
@@ -73,7 +173,7 @@ class DataLoader(TorchDataLoader[T_co]):
         """Let ``count`` workers go; each delivers what it holds first. One stays at least.
 
         Raises:
-            ValueError: ``count`` is not positive, as many as there are, or the dataset is an
+            ValueError: ``count`` is not positive or as many as there are, or the dataset is an
                 IterableDataset.
         """
         self._check_elastic(count)
@@ -98,15 +198,14 @@ class DataLoader(TorchDataLoader[T_co]):
             raise ValueError("there are no workers: set num_workers to 1 or more")
 
 
-def _is_supported(mode: OnWorkerDeath) -> bool:
+def _is_supported(loss: str | None) -> bool:
+    """Tell whether workers can be elastic here; warn of what is lost where they cannot."""
     missing = missing_names()
     if not missing and hasattr(os, "register_at_fork"):
         return True
-    if mode != "raise":
+    if loss is not None:
         why = f"this torch has no {', '.join(missing)}" if missing else "this platform has no fork"
         warnings.warn(
-            f"feedrate.DataLoader runs as torch's own here, since {why}: dead workers are not "
-            "replaced",
-            stacklevel=4,
+            f"feedrate.DataLoader runs as torch's own here, since {why}: {loss}", stacklevel=4
         )
     return False

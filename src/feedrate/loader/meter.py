@@ -22,21 +22,24 @@ class Meter:
         self.waits: deque[float] = deque(maxlen=_KEPT)
         self.steps: deque[float] = deque(maxlen=_KEPT)
 
-    def asked(self) -> None:
-        """The loop asks for a batch."""
+    def asked(self) -> float | None:
+        """The loop asks for a batch; return the step before, ``None`` at an epoch's beginning."""
         self._asked = self._clock()
-        if self._given is not None:
-            step = self._asked - self._given
-            self.step_seconds += step
-            self.steps.append(step)
+        if self._given is None:
+            return None
+        step = self._asked - self._given
+        self.step_seconds += step
+        self.steps.append(step)
+        return step
 
-    def given(self) -> None:
-        """The loop gets it."""
+    def given(self) -> float:
+        """The loop gets it; return how long it waited."""
         self._given = self._clock()
         wait = self._given - self._asked
         self.batches += 1
         self.wait_seconds += wait
         self.waits.append(wait)
+        return wait
 
     def pause(self) -> None:
         """An epoch has ended: what comes until the next batch is no step."""

@@ -10,9 +10,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+from collections.abc import Callable
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch._utils import ExceptionWrapper
 from torch.utils.data import _utils, dataloader
 from torch.utils.data._utils import pin_memory, worker
@@ -175,17 +177,39 @@ def interpreter_ends() -> bool:
     return getattr(_utils, "python_exit_status", None) in (True, None)
 
 
-def sharding_init(iterator: Any, init: Any) -> Any:
-    """Return the worker_init_fn, with torch's sharding before it for DataPipes."""
+def loop_arguments(iterator: Any, loader: Any) -> dict[str, Any]:
+    """Return what every worker's loop is given, as torch's iterator gives it.
+
+    DataPipes are sharded before the user's own worker_init_fn.
+    """
+    init = loader.worker_init_fn
     pipes = tuple(
         kind
         for kind in (getattr(dataloader, name, None) for name in ("IterDataPipe", "MapDataPipe"))
         if kind is not None
     )
     sharding = getattr(dataloader, "_sharding_worker_init_fn", None)
-    if sharding is None or not isinstance(iterator._dataset, pipes):
-        return init
-    return functools.partial(sharding, init, iterator._world_size, iterator._rank)
+    if sharding is not None and isinstance(iterator._dataset, pipes):
+        init = functools.partial(sharding, init, iterator._world_size, iterator._rank)
+    return {
+        "dataset_kind": iterator._dataset_kind,
+        "auto_collation": iterator._auto_collation,
+        "collate_fn": iterator._collate_fn,
+        "drop_last": iterator._drop_last,
+        "base_seed": iterator._base_seed,
+        "init_fn": init,
+        "persistent_workers": iterator._persistent_workers,
+        "shared_seed": iterator._shared_seed,
+    }
+
+
+def device_chooser(device: str | None) -> Callable[[], None]:
+    """Return what makes a thread use the device that this one uses."""
+    module = getattr(torch, device or "", None)
+    if module is None or not hasattr(module, "current_device") or not module.is_available():
+        return lambda: None
+    index = module.current_device()
+    return lambda: module.set_device(index)
 
 
 def pin(data: Any, device: str | None) -> Any:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple, Protocol
 
 from feedrate.loader.channel import Channel
 
-_HEAD = struct.Struct("<dd")
-"""Wall and CPU seconds that the batch took."""
+_HEAD = struct.Struct("<qdd")
+"""The batch's number (−1 for torch's own words), wall and CPU seconds that it took."""
 
 
 class Delivery(NamedTuple):
@@ -63,13 +63,30 @@ class TorchDecoder:
         """Hold nothing."""
 
 
-def pack(body: bytes, fetch_seconds: float, cpu_seconds: float) -> bytes:
+def pack(number: Any, body: bytes, fetch_seconds: float, cpu_seconds: float) -> bytes:
     """Return a whole message."""
-    return _HEAD.pack(fetch_seconds, cpu_seconds) + body
+    label = number if type(number) is int else -1
+    return _HEAD.pack(label, fetch_seconds, cpu_seconds) + body
+
+
+def label_of(message: bytes) -> int:
+    """Return the number of the batch in a message, −1 where it holds none; nothing is decoded."""
+    label: int = _HEAD.unpack_from(message)[0]
+    return label
 
 
 def unpack(message: bytes, decoder: Decoder, channel: Channel) -> Delivery:
     """Return what a message brings; errors of the decoder pass through."""
-    fetch_seconds, cpu_seconds = _HEAD.unpack_from(message)
+    _, fetch_seconds, cpu_seconds = _HEAD.unpack_from(message)
     number, data = decoder.decode(memoryview(message)[_HEAD.size :], channel)
     return Delivery(number, data, fetch_seconds, cpu_seconds)
+
+
+def count_bytes(data: Any) -> int:
+    """Return the bytes of all tensors and arrays in a nested batch."""
+    if isinstance(data, Mapping):
+        return sum(count_bytes(value) for value in data.values())
+    if isinstance(data, list | tuple):
+        return sum(count_bytes(value) for value in data)
+    size = getattr(data, "nbytes", 0)
+    return size if isinstance(size, int) else 0

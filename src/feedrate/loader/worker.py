@@ -88,7 +88,7 @@ class Outbox:
             wrapped = wrap_exception("while a batch was sent from a DataLoader worker")
             body, descriptors = self._encoder.encode(number, wrapped)
         with contextlib.suppress(Closed):
-            self._sender.send(pack(body, wall, cpu), descriptors)
+            self._sender.send(pack(number, body, wall, cpu), descriptors)
 
     def cancel_join_thread(self) -> None:
         """Do not wait for what is still to be sent."""

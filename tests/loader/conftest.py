@@ -1,0 +1,38 @@
+"""Datasets for the elastic loader, at module level so that spawned workers can import them."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(autouse=True)
+def quiet_suggestion() -> Iterator[None]:
+    """torch warns of more workers than CPUs, which these tests have on purpose."""
+    logging.getLogger("feedrate").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="This DataLoader will create")
+        warnings.filterwarnings("ignore", message=".*multi-threaded, use of fork")
+        yield
+    logging.getLogger("feedrate").setLevel(logging.NOTSET)
+
+
+@pytest.fixture(autouse=True)
+def same_seeds() -> None:
+    random.seed(0)
+    torch.manual_seed(0)
+
+
+def until(true, seconds: float = 20.0) -> None:  # type: ignore[no-untyped-def]
+    """Wait for a condition."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "what was waited for did not come"
+        time.sleep(0.01)
