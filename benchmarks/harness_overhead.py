@@ -28,7 +28,7 @@ from feedrate.host.metadata import gather
 
 HERE = Path(__file__).parent
 PAGE = HERE / "results" / "harness_overhead.md"
-PAIRS = 5
+PAIRS = 11
 EPOCHS = 3
 
 PLAIN = """
@@ -37,7 +37,9 @@ from importlib import import_module
 module, name, workers, epochs = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 import torch
 torch.manual_seed(0)
-loader, step = getattr(import_module(module), name)(**dict(a.split("=", 1) for a in sys.argv[5:]))
+given = dict(word.split("=", 1) for word in sys.argv[5:])
+given = {key: int(value) if value.isdigit() else value for key, value in given.items()}
+loader, step = getattr(import_module(module), name)(**given)
 from torch.utils.data import DataLoader
 if workers:
     loader = DataLoader(loader.dataset, batch_size=loader.batch_size, shuffle=True,
@@ -64,7 +66,7 @@ class Work:
     name: str
     module: str
     workers: int
-    arguments: dict[str, str]
+    arguments: dict[str, Any]
 
     def plain(self) -> float:
         """Return the warm rate of the hand-written loop."""
@@ -141,7 +143,7 @@ def main() -> None:
             Work("photographs, 2 workers", "feedrate.experiments.photo_training", 2,
                  {"folder": f"{folder}/photos"}),
             Work("FashionMNIST light, 2 workers", "feedrate.experiments.fashion_mnist", 2,
-                 fashion | {"condition": "light"}),
+                 fashion | {"condition": "light", "images": 12_800}),
         ]  # fmt: skip
         rows = [compare(each) for each in work]
     cost, least, most = loop_cost()

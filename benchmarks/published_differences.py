@@ -95,8 +95,8 @@ def _accelerator(suite: Suite) -> str:
     name = suite.metadata.accelerator
     if name is None or suite.procedure.device == "cpu":
         return (
-            "**The step.** It computes on one of the CPUs that the workers use, and competes with them; "
-            f"{there}."
+            "**The step.** It computes on one of the CPUs that the workers use, and competes with "
+            f"them; {there}."
         )
     return f"**The step.** It runs on {name} here; {there}."
 

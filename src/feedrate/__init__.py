@@ -13,12 +13,14 @@ from feedrate.version import __version__
 if TYPE_CHECKING:
     from feedrate.api import BenchSuite, bench
     from feedrate.errors import FeedrateError
+    from feedrate.loader.dataloader import DataLoader
     from feedrate.store import load
 
-__all__ = ["BenchSuite", "FeedrateError", "__version__", "bench", "load"]
+__all__ = ["BenchSuite", "DataLoader", "FeedrateError", "__version__", "bench", "load"]
 
 _PLACES = {
     "BenchSuite": "feedrate.api",
+    "DataLoader": "feedrate.loader.dataloader",
     "FeedrateError": "feedrate.errors",
     "bench": "feedrate.api",
     "load": "feedrate.store",

@@ -108,7 +108,7 @@ def numbers(batch: Any) -> list[int]:
     return [int(each) for each in index]
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
 @pytest.mark.parametrize("persistent", [False, True])
 @pytest.mark.parametrize("in_order", [False, True])
 def test_nothing_is_lost_while_it_grows_and_shrinks(
@@ -134,6 +134,22 @@ def test_nothing_is_lost_while_it_grows_and_shrinks(
                 loader.shrink(-change)
         assert seen == list(range(200)) if in_order else sorted(seen) == list(range(200))
     assert loader.active_workers == 2 + 2 * sum(changes.values())
+
+
+@pytest.mark.parametrize(
+    "options", [{"batch_size": None}, {"batch_sampler": [[2 * i, 2 * i + 1] for i in range(50)]}]
+)
+def test_other_ways_to_batch_grow_and_shrink_too(options: dict[str, Any]) -> None:
+    loader = DataLoader(ds.Numbers(100), num_workers=1, transport="torch", **options)
+    seen = []
+    for count, (data, index) in enumerate(loader):
+        assert torch.equal(data.flatten()[:1].long(), torch.as_tensor(index).flatten()[:1])
+        seen += torch.as_tensor(index).flatten().tolist()
+        if count == 3:
+            loader.grow(3)
+        if count == 30:
+            loader.shrink(2)
+    assert seen == list(range(100))
 
 
 @pytest.mark.parametrize("at", range(0, 24, 3))
@@ -294,6 +310,8 @@ def test_stats_count_what_happened() -> None:
     # four items of 2 ms each: sleep never ends early
     assert all(w.fetch_seconds_per_batch >= 0.008 for w in stats.workers if w.batches)
     assert (stats.deaths, stats.restarts) == ((), 0)
+    until(lambda: loader.stats().queue_depth == 4)  # two workers, two batches ahead each
+    assert [i for batch in iterator for i in numbers(batch)] == list(range(20, 40))
 
 
 SCRIPT = """

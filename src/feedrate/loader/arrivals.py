@@ -66,6 +66,7 @@ class DirectArrivals:
         for worker in sources:
             if event := read(worker):
                 return event
+            worker.flush()
         for worker in self._crew.wait(list(sources), seconds):
             if not worker.gone:
                 return Event(worker)
@@ -104,12 +105,14 @@ class PinnedArrivals:
             self._workers[worker.channel.fileno()] = worker
         os.write(self._wake_w, b"+")
 
-    def next(self, sources: Sequence[Worker], seconds: float) -> Event | None:  # noqa: ARG002
+    def next(self, sources: Sequence[Worker], seconds: float) -> Event | None:
         """Return the next event; see `Arrivals`. It may be of any worker.
 
         Raises:
             RuntimeError: the thread has ended, as torch says it.
         """
+        for worker in sources:
+            worker.flush()
         with contextlib.suppress(queue.Empty):
             return self._events.get(timeout=min(seconds, 0.2))
         # The thread tells of an end once it has passed on all that came before it. Where something

@@ -62,6 +62,8 @@ class Channel:
     def send(self, payload: bytes | memoryview, descriptors: Sequence[int] = ()) -> None:
         """Send one message, or as much of it as there is room for; the rest follows by `flush`.
 
+        The descriptors are the channel's then, which closes them when they are sent.
+
         Raises:
             Closed: the other side is gone.
         """
@@ -92,6 +94,8 @@ class Channel:
                     rights = array.array("i", descriptors)
                     parts = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)]
                     sent = self._socket.sendmsg([frame], parts)
+                    for descriptor in descriptors:
+                        os.close(descriptor)
                 else:
                     sent = self._socket.send(frame)
             except BlockingIOError:

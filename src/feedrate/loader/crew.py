@@ -7,19 +7,14 @@ import select
 import selectors
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pickle import PicklingError
 from typing import Any
 
 from feedrate.loader.channel import Channel, Closed, channel_pair
-from feedrate.loader.transport import (
-    Decoder,
-    Delivery,
-    TorchDecoder,
-    TorchEncoder,
-    label_of,
-    unpack,
-)
+from feedrate.loader.leases import leases
+from feedrate.loader.transport import Decoder, Delivery, Encoder, label_of, unpack
 from feedrate.loader.worker import STOP, run_worker
 
 JOIN_SECONDS = 5.0
@@ -65,6 +60,12 @@ class Worker:
         with contextlib.suppress(Closed):
             self.channel.send(body)
 
+    def flush(self) -> None:
+        """Send what waits for room; only the loop's own thread may."""
+        if self.channel.backlog:
+            with contextlib.suppress(Closed):
+                self.channel.flush()
+
     def receive(self) -> Delivery | None:
         """Return its next message, ``None`` if there is none.
 
@@ -74,8 +75,6 @@ class Worker:
         """
         message = self.channel.receive()
         if message is None:
-            if self.channel.backlog:
-                self.channel.flush()
             return None
         label = label_of(message)
         if label >= 0:
@@ -111,10 +110,18 @@ class Crew:
         context: a multiprocessing context, or torch.multiprocessing itself.
         dataset: given to each worker.
         arguments: what torch's worker loop is given, without number and count.
+        transport: makes the two sides of a worker's messages.
     """
 
-    def __init__(self, context: Any, dataset: Any, arguments: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        context: Any,
+        dataset: Any,
+        arguments: dict[str, Any],
+        transport: Callable[[], tuple[Encoder, Decoder]],
+    ) -> None:
         self._context = context
+        self._transport = transport
         self._dataset = dataset
         self._arguments = arguments
         self._ends = selectors.DefaultSelector()
@@ -127,11 +134,12 @@ class Crew:
         Errors of starting a process pass through, with torch's warning if it is one of pickling.
         """
         ours, theirs = channel_pair()
+        encoder, decoder = self._transport()
         process = self._context.Process(
             target=run_worker,
             args=(
                 theirs.detach(),
-                TorchEncoder(),
+                encoder,
                 self._dataset,
                 self._arguments | {"worker_id": number, "num_workers": count},
             ),
@@ -146,7 +154,7 @@ class Crew:
             raise
         finally:
             theirs.close()
-        worker = Worker(number, process, ours, TorchDecoder(), time.monotonic())
+        worker = Worker(number, process, ours, decoder, time.monotonic())
         self._ends.register(process.sentinel, selectors.EVENT_READ, worker)
         if number < len(self.workers):
             self.workers[number] = worker
@@ -216,3 +224,4 @@ class Crew:
                 worker.close()
             self._leaving.clear()
             self._ends.close()
+            leases.settle()

@@ -19,6 +19,7 @@ from feedrate.settings import LoaderSettings
 
 T_co = TypeVar("T_co", covariant=True)
 OnWorkerDeath = Literal["raise", "replace"]
+Transport = Literal["arena", "torch"]
 
 
 class DataLoader(TorchDataLoader[T_co]):
@@ -39,6 +40,9 @@ class DataLoader(TorchDataLoader[T_co]):
             unfinished batches are loaded again, in order. An IterableDataset's position dies with
             its worker, so there it raises in any case.
         max_workers: the most workers that "auto" may start.
+        transport: how batches come from the workers. "arena": through memory that is mapped once
+            and used again; not bounded by ``/dev/shm``. "torch": through a shared-memory file for
+            every tensor, as torch does it.
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class DataLoader(TorchDataLoader[T_co]):
         *args: Any,
         on_worker_death: OnWorkerDeath | None = None,
         max_workers: int = MOST_WORKERS,
+        transport: Transport = "arena",
         **kwargs: Any,
     ) -> None:
         if on_worker_death not in ("raise", "replace", None):
@@ -60,6 +65,9 @@ class DataLoader(TorchDataLoader[T_co]):
             )
         if max_workers < 1:
             raise ValueError(f"max_workers must be 1 or more, not {max_workers}")
+        if transport not in ("arena", "torch"):
+            raise ValueError(f'transport takes "arena" or "torch", and not {transport!r}')
+        self.transport: Transport = transport
         self.pilot: Pilot | None = None
         self._iterators: weakref.WeakSet[Any] = weakref.WeakSet()
         if isinstance(num_workers, str):

@@ -7,6 +7,7 @@ torch's iterator, whose subclass it is, since programs ask for it by that name.
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 import weakref
@@ -22,7 +23,7 @@ from feedrate.loader.ledger import Ledger
 from feedrate.loader.meter import Meter
 from feedrate.loader.recovery import Death
 from feedrate.loader.rescue import Rescue
-from feedrate.loader.transport import Delivery, count_bytes
+from feedrate.loader.transport import Delivery, count_bytes, make_transport
 
 if TYPE_CHECKING:
     from feedrate.loader.dataloader import DataLoader
@@ -48,7 +49,12 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
         self.meter = Meter()
         self.batch_bytes = 0
         context = loader.multiprocessing_context or torch.multiprocessing
-        self._crew = Crew(context, self._dataset, torch_private.loop_arguments(self, loader))
+        self._crew = Crew(
+            context,
+            self._dataset,
+            torch_private.loop_arguments(self, loader),
+            functools.partial(make_transport, loader.transport),
+        )
         self._shutdown = False
         self._arrivals: Arrivals = DirectArrivals(self._crew)
         self._rescue = Rescue(
@@ -114,9 +120,15 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
         """How many batches each worker may be ahead."""
         return self._prefetch_factor
 
-    @property
     def queue_depth(self) -> int:
-        """How many batches have arrived and wait for the loop."""
+        """Return how many batches have arrived and wait for the loop."""
+        for worker in self._crew.workers:
+            # What the loop has not needed yet lies in the channels. With pinning a thread reads.
+            while not worker.gone and not self._pin_memory:
+                event = read(worker)
+                if event is None or event.delivery is None:
+                    break  # an end is told again when it is waited for
+                self._accept(worker, event.delivery)
         return self._ledger.waiting()
 
     def processes(self) -> list[Any]:

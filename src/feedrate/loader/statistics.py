@@ -81,7 +81,7 @@ def collect(iterator: ElasticIterator) -> LoaderStats:
         step_seconds=meter.step_seconds,
         median_wait_seconds=_median(meter.waits),
         median_step_seconds=_median(meter.steps),
-        queue_depth=iterator.queue_depth,
+        queue_depth=iterator.queue_depth(),
         workers=workers,
         deaths=tuple(iterator.deaths),
         restarts=iterator.restarts,

@@ -25,6 +25,9 @@ class Delivery(NamedTuple):
 class Encoder(Protocol):
     """The worker's side."""
 
+    def begin(self) -> None:
+        """Take note that a batch is begun."""
+
     def encode(self, number: Any, data: Any) -> tuple[bytes, Sequence[int]]:
         """Return the message's body and the descriptors that go with it."""
 
@@ -41,6 +44,9 @@ class Decoder(Protocol):
 
 class TorchEncoder:
     """torch's own way: a shared-memory file for each tensor, its descriptor asked for later."""
+
+    def begin(self) -> None:
+        """Need nothing beforehand."""
 
     def encode(self, number: Any, data: Any) -> tuple[bytes, Sequence[int]]:
         """Return the pickled batch."""
@@ -90,3 +96,12 @@ def count_bytes(data: Any) -> int:
         return sum(count_bytes(value) for value in data)
     size = getattr(data, "nbytes", 0)
     return size if isinstance(size, int) else 0
+
+
+def make_transport(name: str) -> tuple[Encoder, Decoder]:
+    """Return the two sides of "arena" or "torch", for one worker."""
+    if name == "arena":
+        from feedrate.loader.arena_transport import ArenaDecoder, ArenaEncoder
+
+        return ArenaEncoder(), ArenaDecoder()
+    return TorchEncoder(), TorchDecoder()

@@ -24,8 +24,9 @@ STOP = b""
 class Inbox:
     """What torch's loop takes for its index queue; it also answers for the done event."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, encoder: Encoder) -> None:
         self._channel = channel
+        self._encoder = encoder
         self._stopped = False
         self._waiting: list[bytes] = []
         self.asked = 0.0
@@ -48,6 +49,7 @@ class Inbox:
         if not self._waiting:
             raise queue.Empty
         work = ForkingPickler.loads(self._waiting.pop(0))
+        self._encoder.begin()
         self.asked = time.perf_counter()
         self.cpu_asked = time.process_time()
         return work
@@ -105,7 +107,7 @@ def run_worker(
 ) -> None:
     """Work until told to stop: the target of a worker's process."""
     channel = Channel(end)
-    inbox = Inbox(channel)
+    inbox = Inbox(channel, encoder)
     outbox = Outbox(channel, encoder, inbox)
     try:
         run_worker_loop(
