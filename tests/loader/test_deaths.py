@@ -80,10 +80,12 @@ def test_random_kills_lose_nothing(in_order: bool, capfd: pytest.CaptureFixture[
     capfd.readouterr()  # torch's handler says "Unexpected segmentation fault" for each
 
 
-@pytest.mark.parametrize("number", DEADLY)
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize(
+    ("method", "number"),
+    [("fork", number) for number in DEADLY] + [("spawn", signal.SIGKILL)],
+)
 def test_a_worker_that_crashes_once_costs_nothing(
-    number: int, method: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    method: str, number: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     loader = DataLoader(
         ds.KillsOnce(str(tmp_path / "mark"), int(number)),

@@ -60,8 +60,10 @@ def test_batches_and_order_are_torchs(workers: int, options: dict[str, Any]) -> 
     assert equal(mine, collect(TorchLoader, ds.Numbers(), num_workers=workers, **options))
 
 
-@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
-@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize(
+    ("method", "persistent"),
+    [("fork", False), ("fork", True), ("forkserver", False), ("spawn", True)],
+)
 def test_seeds_are_torchs(method: str, persistent: bool) -> None:
     options = {
         "batch_size": 5,
@@ -108,9 +110,17 @@ def numbers(batch: Any) -> list[int]:
     return [int(each) for each in index]
 
 
-@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
-@pytest.mark.parametrize("persistent", [False, True])
-@pytest.mark.parametrize("in_order", [False, True])
+@pytest.mark.parametrize(
+    ("method", "persistent", "in_order"),
+    [
+        ("fork", False, False),
+        ("fork", False, True),
+        ("fork", True, False),
+        ("fork", True, True),
+        ("forkserver", True, True),  # each of its workers imports torch anew: one is enough
+        ("spawn", True, False),
+    ],
+)
 def test_nothing_is_lost_while_it_grows_and_shrinks(
     method: str, persistent: bool, in_order: bool
 ) -> None:
@@ -394,3 +404,45 @@ def test_batch_sampler_is_asked_as_torch_asks_it() -> None:
         assert set(asked) == {threading.get_ident()}
         del iterator
     assert counts[0] == counts[1]
+
+
+INTERRUPTED = """
+    import sys, time
+    from feedrate.loader.dataloader import DataLoader
+    import torch
+    class D(torch.utils.data.Dataset):
+        def __len__(self): return 10**6
+        def __getitem__(self, i):
+            time.sleep(0.005)
+            return torch.zeros(8)
+    if __name__ == "__main__":
+        loader = DataLoader(D(), batch_size=4, num_workers=2, on_worker_death="replace")
+        for count, batch in enumerate(loader):
+            if count == 3:
+                print("running", flush=True)
+"""
+
+
+def test_ctrl_c_ends_everything(tmp_path: Path) -> None:
+    import signal
+
+    import psutil
+
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(INTERRUPTED))
+    process = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "running\n"
+    workers = psutil.Process(process.pid).children(recursive=True)
+    os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the workers too
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == -signal.SIGINT
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+    assert errors.count("Traceback") == 1
+    until(lambda: not any(worker.is_running() for worker in workers))
