@@ -61,7 +61,8 @@ def left_over() -> tuple[int, int, int]:
     """Return children, descriptors and entries in /dev/shm."""
     children = psutil.Process().children(recursive=True)
     alive = [c for c in children if "resource_tracker" not in " ".join(c.cmdline())]
-    return len(alive), len(list(Path("/proc/self/fd").iterdir())), len(list(Path("/dev/shm").iterdir()))
+    descriptors, files = (list(Path(name).iterdir()) for name in ("/proc/self/fd", "/dev/shm"))
+    return len(alive), len(descriptors), len(files)
 
 
 def torture(transport: Any, kills: int) -> list[str]:

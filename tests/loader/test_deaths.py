@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -57,8 +58,15 @@ class Killer:
         self._thread.join()
 
 
-@pytest.mark.parametrize("in_order", [True, False])
-def test_random_kills_lose_nothing(in_order: bool, capfd: pytest.CaptureFixture[str]) -> None:
+def socket_folders() -> set[str]:
+    return {path.name for path in Path(tempfile.gettempdir()).glob("pymp-*")}
+
+
+@pytest.mark.parametrize(("in_order", "transport"), [(True, "torch"), (False, "arena")])
+def test_random_kills_lose_nothing(
+    in_order: bool, transport: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folders = socket_folders()
     loader = DataLoader(
         ds.Numbers(1200, seconds=0.001),
         batch_size=4,
@@ -66,6 +74,7 @@ def test_random_kills_lose_nothing(in_order: bool, capfd: pytest.CaptureFixture[
         persistent_workers=True,
         in_order=in_order,
         on_worker_death="replace",
+        transport=transport,
     )
     deaths = 0
     with Killer(loader, most=10) as killer:
@@ -77,6 +86,7 @@ def test_random_kills_lose_nothing(in_order: bool, capfd: pytest.CaptureFixture[
     deaths = loader.stats().restarts
     assert 1 <= deaths <= killer.kills  # two kills may hit one worker
     del loader
+    assert socket_folders() <= folders
     capfd.readouterr()  # torch's handler says "Unexpected segmentation fault" for each
 
 

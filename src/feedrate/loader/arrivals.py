@@ -48,8 +48,21 @@ def read(worker: Worker) -> Event | None:
     except Closed:
         return Event(worker)
     except (OSError, EOFError) as error:
-        return Event(worker, error=error)
+        return Event(worker, error=_without_frames(error))
     return None if delivery is None else Event(worker, delivery)
+
+
+def _without_frames(error: BaseException) -> BaseException:
+    """Return the error without its tracebacks.
+
+    Their frames lead to the loop that waits for this very event, and so to the iterator: it would
+    be garbage in a cycle, and its workers would live until a collection.
+    """
+    seen: BaseException | None = error
+    while seen is not None:
+        seen.__traceback__ = None
+        seen = seen.__cause__ or seen.__context__
+    return error
 
 
 class DirectArrivals:

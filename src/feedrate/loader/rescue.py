@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
 from feedrate.host.files import SystemReader
 from feedrate.host.limits import oom_kills
 from feedrate.host.shared_files import remove_files_of
+from feedrate.host.socket_folders import remove_abandoned_folders
 from feedrate.loader.crew import Crew, Worker
 from feedrate.loader.ledger import Ledger, Task
 from feedrate.loader.recovery import Death, decide, give_up_message, torch_message
@@ -69,6 +71,8 @@ class Rescue:
         self._crew.forget(worker)
         worker.close()
         remove_files_of(worker.process.pid)
+        lived = time.monotonic() - worker.started
+        remove_abandoned_folders(time.time() - lived)
         unfinished = ledger.unfinished(worker.number)
         if worker.retiring and not unfinished:
             return
