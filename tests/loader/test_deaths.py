@@ -85,7 +85,7 @@ def test_random_kills_lose_nothing(
     assert sorted(seen) == list(range(1200))
     deaths = loader.stats().restarts
     assert 1 <= deaths <= killer.kills  # two kills may hit one worker
-    del loader
+    del loader, killer
     assert socket_folders() <= folders
     capfd.readouterr()  # torch's handler says "Unexpected segmentation fault" for each
 
