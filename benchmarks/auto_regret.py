@@ -20,10 +20,10 @@ from torch.utils.data import DataLoader as TorchLoader
 
 from feedrate.loader.dataloader import DataLoader
 
-GRID = (0, 1, 2, 3, 4, 6, 8, 12, 16)
+GRID = (0, 1, 2, 3, 4, 8, 12, 16)
 LEARNING_SECONDS = 10.0
-SECONDS = 2.0
-ROUNDS = 3
+SECONDS = 1.5
+ROUNDS = 2
 
 
 def auto(work: workloads.Work) -> tuple[float, float | None, str]:

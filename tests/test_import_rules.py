@@ -136,6 +136,8 @@ def reached(start: set[str], modules: Mapping[str, ast.Module]) -> dict[str, str
     while coming:
         name = coming.pop()
         for imported in imports(name, modules[name], modules):
+            if name == "feedrate" and is_in(imported, MAY_IMPORT_TORCH):
+                continue  # the package's own names are loaded when they are used
             for module in with_packages(imported):
                 if module in modules and module not in found:
                     found[module] = name

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from feedrate.version import __version__
 
 if TYPE_CHECKING:
-    from feedrate.api import BenchSuite, bench
+    from feedrate.api import BenchSuite, bench, load
     from feedrate.errors import FeedrateError
     from feedrate.loader.dataloader import DataLoader
-    from feedrate.store import load
 
 __all__ = ["BenchSuite", "DataLoader", "FeedrateError", "__version__", "bench", "load"]
 
@@ -23,7 +22,7 @@ _PLACES = {
     "DataLoader": "feedrate.loader.dataloader",
     "FeedrateError": "feedrate.errors",
     "bench": "feedrate.api",
-    "load": "feedrate.store",
+    "load": "feedrate.api",
 }
 
 
@@ -36,4 +35,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PLACES})
+    return sorted(__all__)

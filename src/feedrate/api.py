@@ -7,6 +7,7 @@ suite.save("sweep.json")
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -51,7 +52,16 @@ class BenchSuite(Suite, frozen=True, kw_only=True):
             UsageError: the file exists and ``force`` is false.
             OutputError: it cannot be written.
         """
+        if not force and os.path.lexists(path):
+            raise UsageError(f"{os.fspath(path)} exists; name another file, or pass force=True")
         store.save(self, path, force=force)
+
+    def __repr__(self) -> str:
+        """Return one line; `table` shows the whole."""
+        runs = sum(len(benchmark.runs) for benchmark in self.benchmarks)
+        best = self.best
+        found = f", best with {best.label}" if best is not None else ""
+        return f"<BenchSuite of {self.metadata.target}: {runs} runs{found}; .table() shows it>"
 
 
 def bench(
@@ -118,8 +128,10 @@ def bench(
             "feedrate.bench was called again by the target that it measures; put the call under "
             "if __name__ == '__main__':"
         )
-    if step_ms is not None and step_ms < 0:
+    if step_ms is not None and not 0 <= step_ms < math.inf:
         raise UsageError(f"step_ms must be 0 or more, not {step_ms:g}")
+    if step is not None and step_ms is not None:
+        raise UsageError("step and step_ms are both given: step_ms is for targets without a step")
     for name, count in (("epochs", epochs), ("repeats", repeats), ("max_batches", max_batches)):
         if count is not None and count < 1:
             raise UsageError(f"{name} must be 1 or more, not {count}")
@@ -128,15 +140,17 @@ def bench(
     try:
         benchmarks = grid(
             Axes(
-                workers=tuple(default_workers(cpus.cpus) if workers is None else workers),
-                prefetch_factor=tuple(prefetch_factor),
-                pin_memory=tuple(pin_memory),
-                persistent_workers=tuple(persistent_workers),
-                start_method=tuple(start_method),
-                batch_size=tuple(batch_size),
+                workers=_listed(
+                    "workers", default_workers(cpus.cpus) if workers is None else workers
+                ),
+                prefetch_factor=_listed("prefetch_factor", prefetch_factor),
+                pin_memory=_listed("pin_memory", pin_memory),
+                persistent_workers=_listed("persistent_workers", persistent_workers),
+                start_method=_listed("start_method", start_method),
+                batch_size=_listed("batch_size", batch_size),
             )
         )
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise UsageError(str(error)) from None
     procedure = Procedure(
         epochs=epochs,
@@ -160,6 +174,32 @@ def bench(
     )
     with_result(manager, lambda: manager.measure(benchmarks, repeats))
     return as_bench_suite(manager.suite)
+
+
+_KINDS = {"pin_memory": bool, "persistent_workers": bool, "start_method": str}
+
+
+def _listed(name: str, values: Any) -> tuple[Any, ...]:
+    """Return the values of a setting to combine; one value alone will do.
+
+    Raises:
+        UsageError: one of them is of the wrong kind.
+    """
+    kind = _KINDS.get(name, int)
+    listed = (values,) if isinstance(values, int | str) else tuple(values)
+    for value in listed:
+        if type(value) is not kind:
+            raise UsageError(f"{name} takes values of type {kind.__name__}, and not {value!r}")
+    return listed
+
+
+def load(path: str | os.PathLike[str]) -> BenchSuite:
+    """Read a saved suite.
+
+    Raises:
+        FormatError: the file is missing, truncated, newer, or not one of feedrate's.
+    """
+    return as_bench_suite(store.load(path))
 
 
 def open_manager(
@@ -218,7 +258,7 @@ def with_result(manager: Manager, measure: Callable[[], object]) -> None:
         error = caught if isinstance(caught, FeedrateError) else Interrupted("interrupted")
         manager.suite = judged(manager.suite)
         error.suite = manager.suite
-        if manager.suite.benchmarks:
+        if any(benchmark.runs or benchmark.skipped for benchmark in manager.suite.benchmarks):
             manager.save()
         raise error from caught.__cause__
     manager.suite = judged(manager.suite)

@@ -322,6 +322,8 @@ def test_stats_count_what_happened() -> None:
     assert (stats.deaths, stats.restarts) == ((), 0)
     until(lambda: loader.stats().queue_depth == 4)  # two workers, two batches ahead each
     assert [i for batch in iterator for i in numbers(batch)] == list(range(20, 40))
+    del iterator
+    assert loader.stats().batches == 10  # also when it has ended
 
 
 SCRIPT = """

@@ -338,7 +338,7 @@ def test_a_loader_can_be_configured_again_and_again():
 
 
 def facts(loader: DataLoader[Any], step: Any = None) -> LoaderFacts:
-    return read_facts(Target(loader, step, ("a note",)), ("left out",))
+    return read_facts(Target(loader, step), ("left out",))
 
 
 def test_facts_are_read_off_the_loader():
@@ -357,7 +357,7 @@ def test_facts_are_read_off_the_loader():
         persistent_workers=False,
         start_method="spawn",
         has_step=True,
-        left_out=("a note", "left out"),
+        left_out=("left out",),
     )
     batch = add_batch(seen, (torch.zeros(4, 3), torch.zeros(4)))
     assert (batch.batch_bytes, batch.batch_tensors) == (64, 2)

@@ -58,7 +58,7 @@ def place(mark: str) -> str:
 
 def failure(loader: DataLoader[Any], step: Callable[[Any], object] | None = None) -> RunError:
     """Measure a loader that fails; return what is said of it."""
-    facts = read_facts(Target(loader, step, ()), ())
+    facts = read_facts(Target(loader, step), ())
     try:
         run_epoch(
             loader,

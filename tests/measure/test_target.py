@@ -269,8 +269,6 @@ def test_factories_classes_callables_and_objects(
     assert target.step is None
     assert target.loader.batch_size == batch_size
     assert sum(1 for _ in target.loader) == batches
-    bare = batch_size == 32
-    assert target.notes == (("batch_size 32: the target is a bare dataset",) if bare else ())
 
 
 def test_arguments_reach_the_factory_by_name():
@@ -348,4 +346,4 @@ def test_an_iterable_dataset_is_told_apart():
 def test_the_loader_itself_is_the_users_own_object():
     loader = DataLoader([1, 2, 3])  # type: ignore[var-annotated, arg-type]
     assert interpret(loader, "make()").loader is loader
-    assert interpret((loader, None), "make()") == Target(loader, None, ())
+    assert interpret((loader, None), "make()") == Target(loader, None)

@@ -21,22 +21,25 @@ def remove_abandoned_folders(since: float, folder: Path | None = None) -> list[s
     Only a folder that was changed at ``since`` (seconds since the epoch) or later, by this user,
     and that holds nothing but sockets, at least one. An empty one may be about to be used.
     """
-    listening = _listening()
-    if listening is None:
-        return []
-    removed = []
+    candidates: dict[Path, list[Path]] = {}
     with contextlib.suppress(OSError):
         for path in (folder or Path(tempfile.gettempdir())).glob("pymp-*"):
             with contextlib.suppress(OSError):
                 status = path.stat()
-                if status.st_uid != os.getuid() or status.st_ctime < since - 1:
-                    continue
-                sockets = list(path.iterdir())
-                if sockets and not any(_is_used(each, listening) for each in sockets):
-                    for each in sockets:
-                        each.unlink()
-                    path.rmdir()
-                    removed.append(path.name)
+                if status.st_uid == os.getuid() and status.st_ctime >= since - 1:
+                    candidates[path] = list(path.iterdir())
+    # Only now: a socket's file is there from when it is bound on, and from then on it is listed.
+    listening = _listening() if candidates else None
+    if listening is None:
+        return []
+    removed = []
+    for path, sockets in candidates.items():
+        if sockets and not any(_is_used(each, listening) for each in sockets):
+            with contextlib.suppress(OSError):
+                for each in sockets:
+                    each.unlink()
+                path.rmdir()
+                removed.append(path.name)
     return sorted(removed)
 
 
@@ -55,7 +58,10 @@ def _is_used(path: Path, listening: set[str]) -> bool:
     A container may share the temporary folder with another whose sockets are not listed here, so
     what is not listed is tried.
     """
-    if str(path) in listening or not stat.S_ISSOCK(path.lstat().st_mode):
+    try:
+        if str(path) in listening or not stat.S_ISSOCK(path.lstat().st_mode):
+            return True
+    except OSError:
         return True
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:

@@ -108,6 +108,7 @@ class DataLoader(TorchDataLoader[T_co]):
         """Leave out what belongs to this process: a copy elsewhere begins anew."""
         state = dict(self.__dict__)
         state.pop("_latest", None)
+        state.pop("_kept_stats", None)
         state["_iterators"] = None
         if self.pilot is not None:
             state["pilot"] = self.pilot.settings
@@ -163,7 +164,16 @@ class DataLoader(TorchDataLoader[T_co]):
     def stats(self) -> LoaderStats:
         """Return waits, steps, queue depth, and figures of each worker, of the latest iteration."""
         iterator = self._latest()
-        return LoaderStats() if iterator is None else collect(iterator)
+        if iterator is None or iterator.has_ended:
+            return self._kept_stats
+        return collect(iterator)
+
+    _kept_stats = LoaderStats()
+
+    def keep_stats(self, iterator: Any) -> None:
+        """Keep an iterator's figures, which ends; called by itself."""
+        if iterator is self._latest():
+            self._kept_stats = collect(iterator)
 
     def grow(self, count: int = 1) -> None:
         """Start ``count`` workers more, now if an iteration is under way.

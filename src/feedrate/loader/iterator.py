@@ -106,6 +106,11 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
         return self._rescue.deaths
 
     @property
+    def has_ended(self) -> bool:
+        """Whether its workers were told to end."""
+        return self._shutdown
+
+    @property
     def restarts(self) -> int:
         """How often a worker was started in a dead one's place."""
         return self._rescue.restarts
@@ -122,7 +127,7 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
 
     def queue_depth(self) -> int:
         """Return how many batches have arrived and wait for the loop."""
-        for worker in self._crew.workers:
+        for worker in () if self._shutdown else self._crew.workers:
             # What the loop has not needed yet lies in the channels. With pinning a thread reads.
             while not worker.gone and not self._pin_memory:
                 event = read(worker)
@@ -346,6 +351,9 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
             return
         self._shutdown = True
         if os.getpid() == self._owner:
+            loader = self._loader()
+            if loader is not None:
+                loader.keep_stats(self)
             self._arrivals.close()
             self._crew.stop()
 

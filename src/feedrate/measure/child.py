@@ -146,6 +146,9 @@ def _measure(spec: wire.ChildSpec, send: Send, state: _State) -> None:
         send(wire.Progress(epoch=epoch, batches=batches))
         device.look()
 
+    limit = spec.max_batches
+    if limit is not None and facts.length is not None and limit >= facts.length:
+        limit = None  # nothing is cut
     for epoch in range(spec.epochs):
         workers_before = worker_cpu_seconds()
         main_before = time.process_time()
@@ -156,7 +159,7 @@ def _measure(spec: wire.ChildSpec, send: Send, state: _State) -> None:
             synchronize=device.synchronize,
             on_progress=on_progress,
             on_first=on_first if epoch == 0 else None,
-            max_batches=spec.max_batches,
+            max_batches=limit,
         )
         main_cpu = time.process_time() - main_before
         workers_after = worker_cpu_seconds()

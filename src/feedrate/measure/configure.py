@@ -88,7 +88,7 @@ def read_facts(target: Target, left_out: tuple[str, ...]) -> LoaderFacts:
         persistent_workers=bool(loader.persistent_workers),
         start_method=_start_method(loader),
         has_step=target.step is not None,
-        left_out=target.notes + left_out,
+        left_out=left_out,
     )
 
 

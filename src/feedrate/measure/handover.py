@@ -28,6 +28,8 @@ def hand_over(target: Any, step: Any = None) -> Handover:
     Raises:
         UsageError: it has no name and cannot be pickled, or the step does not go with it.
     """
+    if target is None:
+        raise UsageError("the target is None: give a function, a loader, a dataset or a name")
     if isinstance(target, str):
         if step is not None and not isinstance(step, str):
             raise UsageError(

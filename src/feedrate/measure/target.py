@@ -27,7 +27,6 @@ class Target(NamedTuple):
 
     loader: DataLoader[Any]
     step: Callable[[Any], object] | None
-    notes: tuple[str, ...]
 
 
 def split_target(text: str) -> tuple[str, str]:
@@ -133,11 +132,9 @@ def interpret(value: Any, described: str) -> Target:
                 "a function step(batch)"
             )
     if isinstance(value, DataLoader):
-        return Target(value, step, ())
+        return Target(value, step)
     if isinstance(value, Dataset) or _reads_like_a_dataset(value):
-        loader: DataLoader[Any] = DataLoader(value, batch_size=DEFAULT_BATCH_SIZE)
-        note = f"batch_size {DEFAULT_BATCH_SIZE}: the target is a bare dataset"
-        return Target(loader, step, (note,))
+        return Target(DataLoader(value, batch_size=DEFAULT_BATCH_SIZE), step)
     raise TargetError(
         f"{described} returned {_describe(value)}: it must return a DataLoader, a Dataset, or "
         "(loader, step) where step(batch) is one training step"
