@@ -167,7 +167,9 @@ def test_no_workers_can_be_as_good_as_any() -> None:
         "The rate without workers is as high as any: workers gain at most 1.0 % (with 2; "
     )
     assert made.remedy.startswith("Use num_workers=0")
-    assert one(suite, "sweep.plateau_start").remedy == "Use num_workers=0."
+    # the other verdicts would say the same again
+    for code in ("sweep.plateau_start", "sweep.fastest", "sweep.balanced"):
+        assert none(suite, code)
 
 
 def test_no_workers_as_far_as_scattered_runs_tell() -> None:

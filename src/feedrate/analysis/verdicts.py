@@ -11,6 +11,7 @@ from collections.abc import Callable
 from feedrate.analysis import stability
 from feedrate.analysis.choosing import fastest
 from feedrate.analysis.conditions import Condition, conditions
+from feedrate.analysis.delivery import delivery, rates_comparable
 from feedrate.analysis.failures import failed, skipped
 from feedrate.analysis.persistence import persistent_workers
 from feedrate.analysis.pinning import pin_memory
@@ -25,7 +26,10 @@ from feedrate.analysis.worker_counts import (
 )
 from feedrate.records import Benchmark, Finding, Suite
 
-_VERDICTS: tuple[Callable[[Condition], Finding | None], ...] = (
+_Verdict = Callable[[Condition], Finding | None]
+
+_VERDICTS: tuple[_Verdict, ...] = (
+    delivery,
     failed,
     skipped,
     plateau_start,
@@ -38,18 +42,29 @@ _VERDICTS: tuple[Callable[[Condition], Finding | None], ...] = (
     short_job,
     prefetch_memory,
 )
+# They hold worker counts against each other, which needs the same work with all of them.
+_COMPARE_COUNTS: tuple[_Verdict, ...] = (
+    plateau_start,
+    fastest_count,
+    balanced_choice,
+    no_workers_best,
+    startup,
+    short_job,
+)
+# Where no workers are best, these would say the same in other words.
+_SAID_BY_NO_WORKERS_BEST = ("sweep.plateau_start", "sweep.fastest", "sweep.balanced")
 
 
 def judge(suite: Suite) -> tuple[Finding, ...]:
     """Return the findings: condition by condition in the suite's order, then those of all of it.
 
-    Nothing is said about what was not measured; a suite without a successful run has findings
+    What puts the rates themselves in doubt comes first, and then no settings are recommended by
+    them. Nothing is said about what was not measured; a suite without a successful run has findings
     about its failures only.
     """
     findings: list[Finding] = []
     for condition in conditions(suite):
-        made = (verdict(condition) for verdict in _VERDICTS)
-        findings += [finding for finding in made if finding is not None]
+        findings += _of_condition(condition)
         findings += stability.of_condition(condition)
     return (*findings, *stability.of_suite(suite))
 
@@ -58,10 +73,21 @@ def best(suite: Suite, condition: str | None = None) -> Benchmark | None:
     """Return the fastest settings, the cheaper ones where several are the same.
 
     ``condition`` defaults to the suite's first: rates of different workloads cannot be compared.
-    ``None`` where nothing was measured.
+    ``None`` where nothing was measured, or where settings deliver different items.
     """
     for each in conditions(suite):
         if condition in (None, each.name):
+            if not rates_comparable(each):
+                return None
             chosen = fastest(each.distinct, each.tolerance)
             return chosen.benchmark if chosen is not None else None
     return None
+
+
+def _of_condition(condition: Condition) -> list[Finding]:
+    left_out = () if rates_comparable(condition) else _COMPARE_COUNTS
+    made = [verdict(condition) for verdict in _VERDICTS if verdict not in left_out]
+    findings = [finding for finding in made if finding is not None]
+    if any(finding.code == "sweep.no_workers_best" for finding in findings):
+        findings = [f for f in findings if f.code not in _SAID_BY_NO_WORKERS_BEST]
+    return findings

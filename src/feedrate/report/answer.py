@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from feedrate import units
 from feedrate.analysis.conditions import Condition, at_count, caveat
+from feedrate.analysis.delivery import rates_comparable
 from feedrate.analysis.plateau import balanced, plateau
 from feedrate.analysis.summary import Point
 from feedrate.records import Benchmark
@@ -17,8 +18,11 @@ _EPOCHS = {"warm": "warm", "restarted": "in later epochs", "cold_only": "in the 
 
 
 def balanced_point(condition: Condition) -> Point | None:
-    """Return the fewest workers near the highest rate; ``None`` with nothing to compare."""
-    if len(condition.curve) < 2:
+    """Return the fewest workers near the highest rate; ``None`` with nothing to compare.
+
+    Settings that deliver different items cannot be compared.
+    """
+    if len(condition.curve) < 2 or not rates_comparable(condition):
         return None
     return at_count(condition.curve, balanced(condition.curve))
 
