@@ -184,6 +184,23 @@ def test_short_memory_takes_workers_away() -> None:
     assert controller.limit(3, "memory is short") is None
 
 
+def test_a_disturbed_window_is_measured_again() -> None:
+    loop = Loop(fetch=0.04, cpu=0.038, step=0.004)
+    controller = Controller(cpus=2, most=32)
+    disturbed = [True]
+
+    def look(level: int, prefetch: int) -> Window:
+        window = loop.window(level, prefetch)
+        if level == 2 and disturbed:
+            disturbed.pop()
+            return replace(window, wait=window.wait + 0.05)
+        return window
+
+    drive(controller, look)
+    assert not disturbed
+    assert loop.rate(controller.level) >= 0.97 * loop.rate(32)
+
+
 def test_windows_of_another_level_say_nothing() -> None:
     controller = Controller(cpus=2, most=32)
     assert controller.observe(Loop().window(4)) is None

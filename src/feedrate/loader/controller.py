@@ -19,6 +19,8 @@ MOST_PREFETCH = 8
 UNEVEN = 0.5
 """The coefficient of variation of fetch times above which deeper queues can help."""
 _WORSE = 0.1
+_FAR_BELOW = 0.85
+"""A best rate below this share of the roofline is doubted once: something may have disturbed it."""
 _PATIENCE = 3
 
 
@@ -74,6 +76,15 @@ def knee(window: Window, cpus: float) -> float:
     return window.fetch * bound if math.isfinite(bound) else math.inf
 
 
+def roof(window: Window, level: int, cpus: float) -> float:
+    """Return the highest rate that a level can reach, from a window with one worker."""
+    cpu = window.worker_cpu + window.main_cpu
+    bounds = [level / window.fetch] if window.fetch > 0 else []
+    bounds += [cpus / cpu] if cpu > 0 else []
+    bounds += [1 / window.step] if window.step > 0 else []
+    return min(bounds, default=0.0)
+
+
 class Controller:
     """Takes windows, returns decisions.
 
@@ -93,6 +104,9 @@ class Controller:
         self._phase: Phase = "first"
         self._rates: dict[int, Window] = {}
         self._by_prefetch: dict[int, float] = {}
+        self._target = 1
+        self._roof = 0.0
+        self._looked_twice = False
         self._floor = 1
         self._bad = 0
         self._idle = 0
@@ -135,6 +149,8 @@ class Controller:
         if target <= window.level:
             return self._settle(window, f"{self._most} workers is the most that fit")
         self._phase = "levels"
+        self._target = target
+        self._roof = roof(window, target, self._cpus)
         return self._go(
             target,
             f"a batch takes a worker {window.fetch * 1e3:.1f} ms and {window.worker_cpu * 1e3:.1f} "
@@ -172,6 +188,10 @@ class Controller:
                 f"{best} workers; batches take uneven time, so a deeper queue is tried",
                 window,
             )
+        if not self._looked_twice and self._rates[best].rate < _FAR_BELOW * self._roof:
+            self._looked_twice = True
+            self._rates.pop(self._target, None)
+            return self._go(self._target, "far below what it should reach: measured again", window)
         others = ", ".join(
             f"{level}: {other.rate / self._rates[best].rate - 1:+.1%}"
             for level, other in sorted(self._rates.items())
