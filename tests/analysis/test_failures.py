@@ -21,7 +21,7 @@ def test_failed_settings_and_the_first_cause_in_time() -> None:
         "The first cause: A worker was killed."
     )
     assert evidence(made, "failed runs").value == 2
-    assert "-v" in made.remedy
+    assert made.remedy == "feedrate report FILE -v shows the whole traceback."
 
 
 def test_wholly_failed_settings() -> None:
@@ -50,10 +50,15 @@ def test_skipped_settings_and_the_first_reason() -> None:
 def test_one_skipped_setting_needs_its_name_once() -> None:
     suite = make_suite([make_benchmark(8, skipped="needs about 3 GiB.")])
     assert one(suite, "sweep.skipped").title == (
-        "1 of 1 settings was not tried: 8 workers. Needs about 3 GiB."
+        "The only setting was not tried: 8 workers. Needs about 3 GiB."
     )
 
 
 def test_nothing_failed_nor_was_skipped() -> None:
     assert none(make_suite(), "sweep.failed")
     assert none(make_suite(), "sweep.skipped")
+
+
+def test_the_only_setting_failed() -> None:
+    made = one(make_suite([make_benchmark(0, runs=[make_failed_run("It hung.")])]), "sweep.failed")
+    assert made.title == "The only setting failed: 0 workers. The first cause: It hung."

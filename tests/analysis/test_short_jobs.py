@@ -7,6 +7,7 @@ from builders import (
     make_benchmark,
     make_epoch,
     make_facts,
+    make_metadata,
     make_procedure,
     make_run,
     make_suite,
@@ -81,3 +82,31 @@ def test_cut_epochs_are_completed_and_it_is_said() -> None:
 def test_one_setting_is_no_choice() -> None:
     assert none(make_suite([QUICK_START]), CODE)
     assert none(make_suite([]), CODE)
+
+
+def test_pinning_is_no_choice_without_an_accelerator() -> None:
+    def pinned(count: int, cold: float, later: float, *, pin: bool) -> Benchmark:
+        runs = timed(count, cold, later).runs
+        word = "on" if pin else "off"
+        return make_benchmark(
+            count, runs=runs, pin_memory=pin, label=f"{count} workers · pin_memory {word}"
+        )
+
+    both = [pinned(2, 4, 2, pin=False), pinned(2, 5, 3, pin=True)]
+    assert none(make_suite(both), CODE)
+    made = judged(3, *both, pinned(8, 20, 1, pin=False), pinned(8, 20, 1, pin=True))
+    assert "pin_memory" not in made.title + made.remedy
+    with_one = make_suite(both, metadata=make_metadata(accelerator="Example GPU"))
+    assert "with 2 workers, pin_memory off: " in one(with_one, CODE).title
+
+
+def test_only_what_whole_later_epochs_show_is_faster_in_the_long_run() -> None:
+    def items(count: int, later: float, items: int) -> Benchmark:
+        epochs = (make_epoch(seconds=4), make_epoch(seconds=later, items=items, complete=False))
+        run = make_run(num_workers=count, epochs=epochs, facts=make_facts(count))
+        return make_benchmark(count, runs=[run] * 5)
+
+    # the rate is higher because the cut epochs have more items, not because they take less time
+    made = judged(3, items(2, 2, 1280), items(8, 3, 9000))
+    assert "takes the least time with 2 workers" in made.title
+    assert "long run" not in made.title

@@ -93,3 +93,10 @@ def test_no_workers_have_no_start_worth_a_word() -> None:
 def test_single_runs_say_so() -> None:
     suite = make_suite([timed(0, 5, 3, runs=1), timed(4, 10, 2, runs=1)])
     assert one(suite, CODE).title.startswith("From one run each, the first batch comes after")
+
+
+def test_one_worker_is_ahead() -> None:
+    made = one(make_suite([timed(0, 5, 3), timed(1, 4, 2)]), CODE)
+    assert "; 1 worker is ahead by the end" in made.title
+    made = one(make_suite([timed(0, 5, 3), timed(1, 6, 2)]), CODE)
+    assert "; 1 worker has paid that back by" in made.title

@@ -92,8 +92,7 @@ def test_a_rising_curve_of_scattered_runs_says_what_is_open() -> None:
 
 def test_one_count_is_no_curve() -> None:
     suite = make_suite(rates={2: steady(100)})
-    made = one(suite, "sweep.plateau_start")
-    assert made.title == "Only 2 workers can be judged, so where the plateau starts is not known."
+    assert none(suite, "sweep.plateau_start")
     assert one(suite, "sweep.fastest").title.startswith("The rate with 2 workers is 100 items/s")
     assert none(suite, "sweep.balanced")
 
@@ -211,3 +210,26 @@ def test_first_epochs_are_named_as_such() -> None:
     assert one(suite, "sweep.fastest").title.startswith(
         "By first epochs only, the rate is highest with 2 workers: 160 items/s"
     )
+
+
+@pytest.mark.parametrize(("highest", "more"), [(1, "1,2,3"), (2, "2,3,4"), (8, "8,12,16")])
+def test_the_counts_to_measure_next_are_distinct(highest: int, more: str) -> None:
+    suite = make_suite(rates={0: steady(50), highest: steady(100)})
+    remedy = one(suite, "sweep.plateau_start").remedy
+    assert remedy == f"Measure more workers: --workers {more}."
+
+
+def test_what_needs_workers_is_not_named_with_none() -> None:
+    rates = {2: (95, 96), 4: (94, 97)}
+    suite = make_suite(
+        [
+            make_benchmark(0, steady(100)),
+            *(
+                make_benchmark(2 + n, steady(rate), prefetch_factor=factor)
+                for factor, pair in rates.items()
+                for n, rate in enumerate(pair)
+            ),
+        ]
+    )
+    title = one(suite, "sweep.no_workers_best").title
+    assert title.startswith("The rate without workers is as high as any: workers with ")

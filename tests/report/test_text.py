@@ -349,3 +349,45 @@ def test_evidence_is_shown_when_asked_for() -> None:
     )
     assert words in flowed(suite_text(suite, verbose=True))
     assert "saved" not in suite_text(suite)
+
+
+def test_the_answer_calls_the_epochs_what_the_table_calls_them() -> None:
+    facts = make_facts(2, persistent_workers=False)
+    suite = make_suite(
+        [
+            make_benchmark(0, [500.0, 502.0]),
+            make_benchmark(2, [400.0, 410.0], run_fields={"facts": facts}),
+        ]
+    )
+    text = flowed(suite_text(suite))
+    assert "0 workers are enough: 501 items/s in later epochs" in text
+    assert " warm" not in text
+
+
+def test_prefetching_is_not_named_with_no_workers() -> None:
+    suite = make_suite(
+        [
+            make_benchmark(0, [500.0]),
+            *(
+                make_benchmark(count, [rate], prefetch_factor=factor)
+                for factor, rate in ((2, 400.0), (4, 410.0))
+                for count in (1, 2)
+            ),
+        ]
+    )
+    assert "From one run each, 0 workers are enough: 500 items/s" in flowed(suite_text(suite))
+
+
+def test_verbose_output_does_not_tell_where_the_traceback_is(troubled: Suite) -> None:
+    remedy = "feedrate report FILE -v shows the whole traceback."
+    assert remedy in flowed(suite_text(troubled))
+    assert remedy not in flowed(suite_text(troubled, verbose=True))
+
+
+@pytest.mark.parametrize("label", ["augmented, 2 workers", "2 workers"])
+def test_a_traceback_names_its_condition_once(label: str) -> None:
+    suite = make_suite(
+        [make_benchmark(2, runs=[make_failed_run("No.")], condition="augmented", label=label)]
+    )
+    text = suite_text(suite, verbose=True)
+    assert "\naugmented, 2 workers, run 1: No." in text

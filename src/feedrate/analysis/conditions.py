@@ -13,13 +13,14 @@ from feedrate.analysis.summary import Point, by_condition, summarize
 from feedrate.analysis.wording import listed, sentence
 from feedrate.records import Evidence, Finding, Metadata, Procedure, Severity, Suite
 
-_SETTINGS = (
+SETTINGS = (
     "prefetch_factor",
     "pin_memory",
     "persistent_workers",
     "start_method",
     "batch_size",
 )
+NEED_WORKERS = ("prefetch_factor", "persistent_workers", "start_method")
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,14 +48,17 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
         """Differences up to this share do not matter."""
         return self.procedure.tolerance
 
-    def qualifier(self) -> str:
-        """Return "with pin_memory on" where the curve's other settings need to be named."""
+    def qualifier(self, only: Sequence[str] = SETTINGS) -> str:
+        """Return "with pin_memory on" where the curve's settings, of those, need to be named."""
         if not self.curve:
             return ""
-        own = self.curve[-1].benchmark.settings
+        return self.settings_of(self.curve[-1], only)
+
+    def settings_of(self, point: Point, only: Sequence[str] = SETTINGS) -> str:
+        """Return "with pin_memory on": those of the point's settings that vary with workers."""
         words = []
-        for name in _SETTINGS:
-            value = getattr(own, name)
+        for name in only:
+            value = getattr(point.benchmark.settings, name)
             others = {getattr(p.benchmark.settings, name) for p in self.distinct if p.workers > 0}
             if value is not None and len(others) > 1:
                 words.append(f"{name} {('off', 'on')[value] if isinstance(value, bool) else value}")
@@ -78,12 +82,18 @@ def fewest_runs(points: Iterable[Point]) -> int:
     return min((len(point.repeats) for point in points), default=0)
 
 
-def caveat(condition: Condition, points: Sequence[Point], *, qualified: bool = True) -> str:
+def caveat(
+    condition: Condition,
+    points: Sequence[Point],
+    *,
+    qualified: bool = True,
+    about: int | None = None,
+) -> str:
     """Return what a title must say first about the points that it is based on, or "".
 
     How many runs there are, if fewer than an interval needs; that only first epochs were measured;
     and with ``qualified`` which of several curves is spoken of: "From one run each, with pin_memory
-    on, ".
+    on, ". What does not apply without workers is not named where the title is ``about`` 0 workers.
     """
     counts = sorted(len(point.repeats) for point in points)
     words = []
@@ -91,8 +101,9 @@ def caveat(condition: Condition, points: Sequence[Point], *, qualified: bool = T
         words.append(f"from {_runs(counts[0], counts[-1])}{' each' if len(points) > 1 else ''}")
     if any(point.kind == "cold_only" for point in points):
         words.append("by first epochs only")
-    if qualified and condition.qualifier():
-        words.append(condition.qualifier())
+    named = [name for name in SETTINGS if about != 0 or name not in NEED_WORKERS]
+    if qualified and condition.qualifier(named):
+        words.append(condition.qualifier(named))
     return sentence("".join(f"{word}, " for word in words))
 
 
@@ -116,6 +127,7 @@ def finding(
     *,
     based_on: Sequence[Point] = (),
     qualified: bool = False,
+    about: int | None = None,
     evidence: Iterable[Evidence | None] = (),
     remedy: str = "",
     severity: Severity = "info",
@@ -130,7 +142,7 @@ def finding(
     return Finding(
         code=code,
         severity=severity,
-        title=sentence(caveat(condition, based_on, qualified=qualified) + title),
+        title=sentence(caveat(condition, based_on, qualified=qualified, about=about) + title),
         evidence=tuple(item for item in evidence if item is not None),
         remedy=remedy,
         condition=condition.name,

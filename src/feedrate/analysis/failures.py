@@ -22,14 +22,15 @@ def failed(condition: Condition) -> Finding | None:
     return finding(
         condition,
         "sweep.failed",
-        f"{len(affected)} of {len(tried)} settings failed{partly}: {labels}. "
-        f"The first cause: {cause}",
+        f"{_share(len(affected), len(tried))} failed{partly}: {labels}. The first cause: {cause}",
         severity="warning",
         evidence=[
             figure("settings with failed runs", len(affected), "settings"),
             figure("failed runs", sum(len(point.errors) for point in affected), "runs"),
         ],
-        remedy="Measure again with -v to see the whole traceback.",
+        remedy="feedrate report FILE -v shows the whole traceback."
+        if any(error.traceback for point in affected for error in point.errors)
+        else "",
     )
 
 
@@ -44,12 +45,16 @@ def skipped(condition: Condition) -> Finding | None:
     return finding(
         condition,
         "sweep.skipped",
-        f"{len(left)} of {len(condition.points)} settings {'was' if len(left) == 1 else 'were'} "
+        f"{_share(len(left), len(condition.points))} {'was' if len(left) == 1 else 'were'} "
         f"not tried: {labels}. {first}{reason}",
         severity="warning",
         evidence=[figure("settings not tried", len(left), "settings")],
         remedy="Free what they need and measure again, or leave them out with --workers.",
     )
+
+
+def _share(count: int, total: int) -> str:
+    return "the only setting" if total == 1 else f"{count} of {total} settings"
 
 
 def _first_cause(points: Sequence[Point]) -> str:

@@ -51,17 +51,26 @@ def _payback(choice: Point, fewest: Point) -> tuple[str, str, int | None]:
     if dear is None or cheap is None:
         return "", "", None
     epoch = paid_back_from(dear, cheap)
-    more = f"{choice.workers} workers"
+    more = workers(choice.workers)
+    are, have, pay = ("is", "has", "pays") if choice.workers == 1 else ("are", "have", "pay")
     if epoch == 1:
-        return f"; {more} are ahead by the end of the first epoch already", "", 1
+        return (
+            f"; {more} {are} ahead by the end of the first epoch already",
+            "",
+            1,
+        )
     if epoch is not None:
         cut = ", its length completed at the measured pace" if dear.extrapolated else ""
-        title = f"; {more} have paid that back by the end of epoch {epoch}{cut}"
+        title = f"; {more} {have} paid that back by the end of epoch {epoch}{cut}"
         return title, f"For fewer epochs than {epoch} use num_workers={fewest.workers}.", epoch
     if dear.later is None or cheap.later is None:
         title = "; whether later epochs pay that back was not measured"
         return title, "Measure later epochs too: --epochs 2.", None
-    return f"; {more} never pay that back", f"Use num_workers={fewest.workers}.", None
+    return (
+        f"; {more} never {pay} that back",
+        f"Use num_workers={fewest.workers}.",
+        None,
+    )
 
 
 def _epochs(point: Point) -> list[Evidence | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from feedrate.analysis.conditions import Condition, at_count, finding, more_runs
+from feedrate.analysis.conditions import NEED_WORKERS, Condition, at_count, finding, more_runs
 from feedrate.analysis.plateau import (
     BALANCED_SHARE,
     Plateau,
@@ -36,7 +36,7 @@ from feedrate.units import size
 def plateau_start(condition: Condition) -> Finding | None:
     """Say from which worker count on more workers gain less than the tolerance."""
     curve = condition.curve
-    if not curve:
+    if len(curve) < 2:
         return None
     found = plateau(curve, condition.tolerance)
     title, remedy = (_edge if found.at_edge else _plateau)(condition, found)
@@ -82,6 +82,7 @@ def fastest_count(condition: Condition) -> Finding | None:
         f"{title}.",
         based_on=curve,
         qualified=True,
+        about=top.workers,
         evidence=[
             figure("fastest", top.workers, "workers"),
             *(_rate_evidence(point) for point in (top, *others)),
@@ -117,6 +118,7 @@ def balanced_choice(condition: Condition) -> Finding | None:
         f"{title}.",
         based_on=(choice,) if choice is top else (choice, top),
         qualified=True,
+        about=choice.workers,
         evidence=[
             figure("balanced choice", choice.workers, "workers"),
             figure("share of the highest rate", share, "share"),
@@ -143,9 +145,10 @@ def no_workers_best(condition: Condition) -> Finding | None:
         condition,
         "sweep.no_workers_best",
         f"the rate without workers is as high as any{settled}: "
-        f"{_gains('workers', found.best_beyond, found.gain_beyond)}.",
+        f"{_gains(_those(condition), found.best_beyond, found.gain_beyond)}.",
         based_on=_compared(curve, found),
         qualified=True,
+        about=0,
         evidence=[
             _rate_evidence(curve[0]),
             _gain("best rate with workers, over that without", found.gain_beyond),
@@ -158,10 +161,10 @@ def no_workers_best(condition: Condition) -> Finding | None:
 def _edge(condition: Condition, found: Plateau) -> tuple[str, str]:
     """Title and remedy where the highest count measured is the start."""
     highest = found.start
-    more = f"{highest},{highest + max(1, highest // 2)},{2 * max(1, highest)}"
+    between = highest + max(1, highest // 2)
+    more = f"{highest},{between},{max(between + 1, 2 * highest)}"
     if found.below is None or found.gain_from_below is None:
-        title = f"only {workers(highest)} can be judged, so where the plateau starts is not known."
-        return title, "Measure more worker counts: --workers 0,1,2,4."
+        raise ValueError("a plateau at the edge of two counts or more has one below its start")
     title = (
         f"no plateau was reached: the most workers that were measured, {highest}, gain "
         f"{change(found.gain_from_below)} over {found.below}"
@@ -218,6 +221,11 @@ def _gains(subject: str, count: int, gain: Ratio) -> str:
     if not _is_gain(gain):
         return f"{subject} gain nothing ({percent(gain.value - 1)} with {count}{interval})"
     return f"{subject} gain at most {percent(gain.value - 1)} (with {count}{interval})"
+
+
+def _those(condition: Condition) -> str:
+    """Name the workers of the curve: what applies to them alone is no setting of 0 workers."""
+    return f"workers {condition.qualifier(only=NEED_WORKERS)}".rstrip()
 
 
 def _is_gain(gain: Ratio) -> bool:

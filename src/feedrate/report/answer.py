@@ -45,8 +45,8 @@ def render_answer(condition: Condition, *, items: str) -> Hanging | None:
     if point is None or point.rates is None:
         return None
     rates = [other.rates.median for other in condition.curve if other.rates is not None]
-    verdict = caveat(condition, condition.curve) + _verdict(condition, point)
-    rest = _rate(point, max(rates), items)
+    verdict = caveat(condition, condition.curve, about=point.workers) + _verdict(condition, point)
+    rest = _rate(point, max(rates), items, _epochs(condition, point))
     fewest = condition.curve[0]
     if fewest is not point and fewest.rates is not None:
         times = units.ratio(point.rates.median / fewest.rates.median)
@@ -65,12 +65,18 @@ def _verdict(condition: Condition, point: Point) -> str:
     return f"{workers} {speed}, and more were not measured"
 
 
-def _rate(point: Point, highest: float, items: str) -> str:
+def _epochs(condition: Condition, point: Point) -> str:
+    """Say which epochs the rate is of, as the table's head does: warm only where all are."""
+    restarted = any(other.kind == "restarted" for other in condition.points)
+    return _EPOCHS["restarted" if restarted and point.kind == "warm" else point.kind]
+
+
+def _rate(point: Point, highest: float, items: str, epochs: str) -> str:
     rate = point.rates.median if point.rates is not None else 0.0
     share = (
         f"{units.share(rate / highest)} of the highest rate" if rate < highest else "the highest"
     )
-    return f": {units.rate(rate)} {items}/s {_EPOCHS[point.kind]}, {share}"
+    return f": {units.rate(rate)} {items}/s {epochs}, {share}"
 
 
 def _costs(point: Point, fewest: Point) -> str:

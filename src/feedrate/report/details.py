@@ -59,7 +59,9 @@ def render_tracebacks(suite: Suite) -> Iterator[RenderableType]:
             if error is None or not error.traceback or error.traceback in shown:
                 continue
             shown.add(error.traceback)
-            where = ", ".join(part for part in (benchmark.condition, benchmark.label) if part)
+            where = benchmark.label
+            if benchmark.condition not in where:
+                where = f"{benchmark.condition}, {where}"
             yield Text()
             yield Text(f"{where}, run {run.repeat + 1}: {error.sentence}", style="bold")
             yield Text(error.traceback.rstrip())

@@ -13,6 +13,8 @@ from feedrate.report.hanging import Hanging
 
 _ORDER = ("error", "warning", "info")
 _MARKS = {"error": ("!!", "bold red"), "warning": ("!", "yellow"), "info": ("·", "dim")}
+# The remedy of these is to look closely, which verbose output does already.
+_LOOKED_AT_CLOSELY = ("sweep.failed",)
 _WRITERS: dict[str, Callable[[float], str]] = {
     "s": units.seconds,
     "bytes": units.size,
@@ -68,6 +70,7 @@ def _block(findings: Sequence[Finding], items: str, *, verbose: bool) -> Iterato
         if verbose and finding.evidence:
             yield Hanging(" " * 4, "; ".join(map(evidence_words, finding.evidence)), style="dim")
         # several findings may want the same, most often more runs: said once it is enough
-        if finding.remedy and finding.remedy not in said:
+        shown = verbose and finding.code in _LOOKED_AT_CLOSELY
+        if finding.remedy and finding.remedy not in said and not shown:
             said.add(finding.remedy)
             yield Hanging("    → ", finding.remedy, style="bold")
