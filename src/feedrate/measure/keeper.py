@@ -22,7 +22,7 @@ import sys
 import time
 
 from feedrate.host.files import SystemReader
-from feedrate.host.processes import is_alive, list_descendants
+from feedrate.host.processes import list_descendants
 from feedrate.host.shared_files import remove_abandoned
 from feedrate.host.socket_folders import remove_abandoned_folders
 
@@ -104,7 +104,7 @@ class _Keeper:
         self._signal(self._child, signal.SIGABRT if order == b"T" else signal.SIGINT)
         status = self._await_child(INTERRUPT_SECONDS)
         if status is None:
-            for pid in living_descendants(os.getpid()):
+            for pid in descendants(os.getpid()):
                 if not is_tracker(pid):
                     self._signal(pid, signal.SIGKILL)
             status = self._await_child(INTERRUPT_SECONDS)
@@ -136,11 +136,11 @@ class _Keeper:
     def _end_leftovers(self, patience: float) -> None:
         """Give what is left a moment, then kill it; trackers last, for they clean up."""
         self._await_gone(patience)
-        for pid in living_descendants(os.getpid()):
+        for pid in descendants(os.getpid()):
             if not is_tracker(pid):
                 self._signal(pid, signal.SIGKILL)
         self._await_gone(TRACKER_SECONDS)
-        for pid in living_descendants(os.getpid()):
+        for pid in descendants(os.getpid()):
             self._signal(pid, signal.SIGKILL)
         self._await_gone(TRACKER_SECONDS)
 
@@ -148,7 +148,7 @@ class _Keeper:
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             self._reap()
-            if not living_descendants(os.getpid()):
+            if not descendants(os.getpid()):
                 return
             ready, _, _ = select.select([self._wake_r], [], [], min(left, 0.05))
             if ready:
@@ -160,10 +160,13 @@ class _Keeper:
             os.kill(pid, number)
 
 
-def living_descendants(pid: int) -> list[int]:
-    """Return the descendants of a process that run; zombies are left out."""
-    reader = SystemReader()
-    return [child for child, _ in list_descendants(reader, pid) if is_alive(reader, child)]
+def descendants(pid: int) -> list[int]:
+    """Return the descendants of a process that were not waited for yet.
+
+    Zombies too: one whose main thread has ended may have others that still run, and that hold its
+    files and sockets open. Once it can be waited for, they have ended.
+    """
+    return [child for child, _ in list_descendants(SystemReader(), pid)]
 
 
 def is_tracker(pid: int) -> bool:
