@@ -148,6 +148,29 @@ def test_a_hang_is_ended_and_says_where_the_main_process_stood():
     assert "dataloader.py" in outcome.error.traceback  # waits in torch's own loop
 
 
+def test_what_a_hanging_target_prints_is_no_sign_of_progress():
+    outcome, _ = execute("hangs_and_chatters", 0, timeout=6)
+    assert outcome.error is not None
+    assert outcome.error.kind == "timeout"
+
+
+def test_a_thread_that_never_ends_takes_nothing_of_what_was_measured(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("feedrate.measure.executor._LAST_SECONDS", 0.5)
+    outcome, _ = execute("keeps_a_thread", 0, timeout=1000)
+    assert outcome.error is None
+    assert len(outcome.epochs) == 2
+
+
+def test_workers_killed_in_the_midst_leave_no_sockets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    execute("sleeps", 2, timeout=6)
+    assert not list(tmp_path.iterdir())
+
+
 def test_output_is_kept_for_a_child_that_dies_and_megabytes_do_no_harm():
     outcome, _ = execute("prints_megabytes", 0)
     assert outcome.error is None

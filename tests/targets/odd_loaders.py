@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import torch
@@ -153,4 +154,21 @@ def prints_megabytes():
 
 def deaf_to_interrupts():
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return sleeps()
+
+
+def keeps_a_thread():
+    """Start a thread that outlives everything, and prints."""
+
+    def chatter():
+        while True:
+            print("still here", flush=True)
+            time.sleep(0.05)
+
+    threading.Thread(target=chatter).start()
+    return healthy()
+
+
+def hangs_and_chatters():
+    keeps_a_thread()
     return sleeps()

@@ -36,6 +36,9 @@ _COMMAND = (
 _POLL_SECONDS = 0.2
 _END_SECONDS = 4.5
 _JOIN_SECONDS = 2.0
+_LAST_SECONDS = 10.0
+"""How long a child that has said its last word may take to end: torch gives each worker five
+seconds. What runs longer is the user's own thread or exit function, and no part of the run."""
 _KEPT_OUTPUT = 64 * 1024
 
 _WORKER_ENDED = ("worker_died", "killed", "out_of_memory", "shared_memory")
@@ -102,6 +105,10 @@ class _Heard:
         elif isinstance(message, wire.Finished):
             self.device, self.finished = message.device, True
 
+    def is_all(self) -> bool:
+        """Tell whether nothing more of the run can come."""
+        return self.finished or self.error is not None
+
     def keep_output(self, data: bytes) -> None:
         self.output += data
         del self.output[:-_KEPT_OUTPUT]
@@ -160,7 +167,7 @@ class SubprocessExecutor:
         on_message: OnMessage,
         timeout: float,
     ) -> None:
-        """Take messages until the child has ended or hangs."""
+        """Take messages until the child has ended, hangs, or does not end after its last one."""
         last = time.monotonic()
         while heard.exit_code is None:
             item = child.read(_POLL_SECONDS)
@@ -177,7 +184,11 @@ class SubprocessExecutor:
                 elif isinstance(item, wire.Progress):
                     observer.batch_seen()
                 on_message(item)
-            elif time.monotonic() - last > timeout:
+            silent = time.monotonic() - last  # what the user's code prints is no sign of progress
+            if heard.is_all():
+                if silent > _LAST_SECONDS:
+                    return
+            elif silent > timeout and heard.exit_code is None:
                 child.order(b"T")
                 _drain(child, heard)
                 heard.error = describe_hang(timeout, heard.batches, heard.text())
