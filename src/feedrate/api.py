@@ -7,7 +7,6 @@ suite.save("sweep.json")
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -26,6 +25,7 @@ from feedrate.measure.executor import CHILD_MARK, Executor, SubprocessExecutor
 from feedrate.measure.handover import Handover, hand_over
 from feedrate.measure.manager import Manager, Silent, Watcher
 from feedrate.measure.wire import ChildSpec
+from feedrate.plan import bounds
 from feedrate.plan.sweep import Axes, default_workers, grid
 from feedrate.records import Benchmark, Procedure, Suite
 from feedrate.settings import Budget, StartMethod
@@ -128,13 +128,8 @@ def bench(
             "feedrate.bench was called again by the target that it measures; put the call under "
             "if __name__ == '__main__':"
         )
-    if step_ms is not None and not 0 <= step_ms < math.inf:
-        raise UsageError(f"step_ms must be 0 or more, not {step_ms:g}")
     if step is not None and step_ms is not None:
         raise UsageError("step and step_ms are both given: step_ms is for targets without a step")
-    for name, count in (("epochs", epochs), ("repeats", repeats), ("max_batches", max_batches)):
-        if count is not None and count < 1:
-            raise UsageError(f"{name} must be 1 or more, not {count}")
     handover = hand_over(target, step)
     cpus = usable_cpus(SystemReader(), affinity())
     try:
@@ -216,7 +211,11 @@ def open_manager(
     """Return a manager with an empty suite for a target.
 
     ``shown_target`` is the target's name in the file, where it is not the handover's own.
+
+    Raises:
+        UsageError: the procedure or the seed cannot be meant.
     """
+    bounds.check(procedure, seed)
     metadata = gather(
         target=shown_target or handover.target,
         argv=tuple(sys.argv[1:]),

@@ -206,13 +206,25 @@ def test_conjugate_and_negative_views_arrive_as_what_they_show() -> None:
     assert torch.equal(imag, torch.tensor([-2.0, 4.0]))
 
 
+class Odd(torch.utils.data.Dataset):
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> Any:
+        return torch.eye(3).to_sparse(), torch.nn.Parameter(torch.ones(3)), torch.ones(2)
+
+
 @pytest.mark.filterwarnings("ignore:Sparse")  # torch warns of sparse tensors as such
 def test_what_the_arena_cannot_carry_goes_as_torch_sends_it() -> None:
-    sparse = torch.eye(3).to_sparse()
-    parameter = torch.nn.Parameter(torch.ones(3))
-    got_sparse, got_parameter = Line().send([sparse, parameter])
-    assert torch.equal(got_sparse.to_dense(), torch.eye(3))
-    assert type(got_parameter) is torch.nn.Parameter
+    from feedrate.loader.dataloader import DataLoader
+
+    for sparse, parameter, plain in DataLoader(Odd(), batch_size=None, num_workers=1):
+        assert torch.equal(sparse.to_dense(), torch.eye(3))
+        assert type(parameter) is torch.nn.Parameter
+        assert torch.equal(plain, torch.ones(2))
+
+
+def test_what_torch_refuses_is_refused() -> None:
     with pytest.raises(RuntimeError, match="requires_grad"):
         Line().send(torch.ones(2, requires_grad=True) * 2)
 

@@ -94,7 +94,10 @@ def count_bytes(data: Any) -> int:
         return sum(count_bytes(value) for value in data.values())
     if isinstance(data, list | tuple):
         return sum(count_bytes(value) for value in data)
-    size = getattr(data, "nbytes", 0)
+    try:
+        size = getattr(data, "nbytes", 0)
+    except RuntimeError:  # torch raises it for sparse tensors
+        return 0
     return size if isinstance(size, int) else 0
 
 
