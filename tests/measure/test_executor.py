@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -169,6 +170,28 @@ def test_workers_killed_in_the_midst_leave_no_sockets(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     execute("sleeps", 2, timeout=6)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "says"),
+    [
+        ("subprocess.Popen.__init__", OSError(errno.EMFILE, "Too many open files"), "open files"),
+        ("threading.Thread.start", RuntimeError("can't start new thread"), "new thread"),
+    ],
+)
+def test_a_process_that_cannot_be_started_is_a_failed_run(
+    monkeypatch: pytest.MonkeyPatch, name: str, error: Exception, says: str
+):
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(name, refuse)
+        outcome, _ = execute("healthy", 0)
+    assert outcome.error is not None
+    assert re.fullmatch(
+        rf"the measuring process cannot be started \(.*{says}\): .*", outcome.error.sentence
+    )
 
 
 def test_output_is_kept_for_a_child_that_dies_and_megabytes_do_no_harm():

@@ -20,7 +20,7 @@ from typing import IO, Protocol
 import msgspec
 
 from feedrate.measure import wire
-from feedrate.measure.failure import describe_end, describe_hang, with_memory_kill
+from feedrate.measure.failure import describe_end, describe_hang, describe_refusal, with_memory_kill
 from feedrate.measure.observer import Observer
 from feedrate.records import DevicePeaks, Epoch, LoaderFacts, MemorySnapshot, Peaks, RunError
 
@@ -128,7 +128,12 @@ class SubprocessExecutor:
         heard = _Heard()
         observer = self._observer()
         started = time.monotonic()
-        with _Child(spec) as child:
+        try:
+            process = _Child(spec)
+        except (OSError, RuntimeError) as refused:  # the latter: no thread can be started
+            observer.close()
+            return Outcome(seconds=time.monotonic() - started, error=describe_refusal(refused))
+        with process as child:
             try:
                 self._listen(child, heard, observer, on_message, timeout)
             except KeyboardInterrupt:
@@ -236,8 +241,13 @@ class _Child:
             threading.Thread(target=self._read_messages, args=(self._process.stdout,), daemon=True),
             threading.Thread(target=self._read_output, args=(self._process.stderr,), daemon=True),
         ]
-        for thread in self._threads:
-            thread.start()
+        try:
+            for thread in self._threads:
+                thread.start()
+        except RuntimeError:
+            self._process.kill()
+            self._process.communicate()
+            raise
         self.order(msgspec.json.encode(spec) + b"\n")
 
     def __enter__(self) -> _Child:

@@ -197,6 +197,16 @@ def describe_no_batches(facts: LoaderFacts) -> RunError:
     return RunError(kind="no_batches", sentence=f"the loader delivered no batch: {reason}")
 
 
+def describe_refusal(error: Exception) -> RunError:
+    """Return what it means that the system refused to start a child."""
+    reason = getattr(error, "strerror", None) or one_line(text_of(error))
+    return RunError(
+        kind="exited",
+        sentence=f"the measuring process cannot be started ({reason}): raise ulimit -n and -u, or "
+        "free memory",
+    )
+
+
 def describe_end(exit_code: int, output: str) -> RunError:
     """Return what a child's exit status means that sent no last word.
 
