@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import subprocess
 import sys
@@ -368,3 +369,15 @@ def test_no_window_toolkit_is_loaded() -> None:
         "sys.exit('matplotlib.pyplot' in sys.modules or 'torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+def test_a_full_disk_leaves_no_half_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_half(path: Path, data: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", write_half)
+    with pytest.raises(OutputError, match="No space left"):
+        draw_suite(make_suite(rates={0: [100.0], 2: [200.0]}), tmp_path / "x.png")
+    assert not list(tmp_path.iterdir())

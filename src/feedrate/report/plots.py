@@ -8,6 +8,7 @@ draws, and the user's again after it.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import textwrap
 import warnings
@@ -49,10 +50,14 @@ def draw_suite(suite: Suite, path: Path) -> None:
         _use_own_settings()
         figure = _figure(suite)
         figure.savefig(drawn, format=ending[1:], dpi=150, metadata=_WITHOUT_DATE[ending])
-    # written at once: a drawing that fails leaves no half a file behind
+    # written at once: a drawing that fails leaves no half a file behind, nor does a full disk
+    was_there = path.exists()
     try:
         path.write_bytes(drawn.getvalue())
     except OSError as error:
+        if not was_there:
+            with contextlib.suppress(OSError):
+                path.unlink()
         raise OutputError(
             f"Cannot write the figure {path}: {error.strerror or error}; name another file."
         ) from error
