@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from feedrate.cli.measuring import bench, demo
 from feedrate.cli.results import report
+from feedrate.cli.terminal import say
 from feedrate.errors import FeedrateError
 from feedrate.version import __version__
 
@@ -55,20 +55,15 @@ def main() -> None:
         _explain(error)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        print("feedrate: interrupted", file=sys.stderr)  # noqa: T201
+        say("feedrate: interrupted")
         sys.exit(130)
-    except BrokenPipeError:
-        # The reader of our output has gone (`feedrate report | head`): nothing is wrong. Python
-        # would complain once more when it flushes at exit, so that goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
 
 
 def _explain(error: FeedrateError) -> None:
-    print(f"feedrate: {error}", file=sys.stderr)  # noqa: T201
+    say(f"feedrate: {error}")
     if not error.details:
         return
     if any(word in ("-v", "--verbose") for word in sys.argv):
-        print(f"\n{error.details.rstrip()}", file=sys.stderr)  # noqa: T201
+        say(f"\n{error.details.rstrip()}")
     else:
-        print("  (the whole traceback: add -v)", file=sys.stderr)  # noqa: T201
+        say("  (the whole traceback: add -v)")

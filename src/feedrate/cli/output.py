@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import sys
@@ -10,10 +11,9 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 
-from rich.console import Console
-
 from feedrate import store
 from feedrate.cli.progress import progress
+from feedrate.cli.terminal import notices, results, results_go_out, say
 from feedrate.errors import FeedrateError, OutputError, UsageError
 from feedrate.measure.manager import Watcher
 from feedrate.records import Suite
@@ -36,7 +36,7 @@ class Output:
         self._figure = figure
         self._as_json = as_json
         self._verbose = verbose
-        self._stderr = Console(stderr=True)
+        self._stderr = notices()
         self._failed: OutputError | None = None
 
     def save(self, suite: Suite) -> None:
@@ -70,18 +70,29 @@ class Output:
         return suite
 
     def show(self, suite: Suite) -> None:
-        """Print the result, draw the figure, and say what to do next."""
-        if self._as_json:
-            sys.stdout.buffer.write(store.encode(suite))
-            sys.stdout.buffer.flush()
-        else:
-            from feedrate.report.text import print_suite
+        """Print the result, draw the figure, and say what to do next.
 
-            print_suite(Console(), suite, verbose=self._verbose)
-        if self._figure is not None:
-            draw(suite, self._figure)
-            self.say(f"figure: {self._figure}")
-        self.say_next()
+        Raises:
+            OutputError: one of them cannot be written; the others were.
+        """
+        if self._failed is not None:
+            self._save_elsewhere(suite)
+        try:
+            print_result(suite, as_json=self._as_json, verbose=self._verbose)
+        finally:
+            try:
+                if self._figure is not None:
+                    draw(suite, self._figure)
+                    say(f"figure: {self._figure}")
+            finally:
+                self.say_next()
+
+    def _save_elsewhere(self, suite: Suite) -> None:
+        """Keep in the state folder what could not be saved where it was to go."""
+        with contextlib.suppress(OutputError, UsageError):
+            file = store.ResultFile.open(store.default_path("bench", datetime.now(timezone.utc)))
+            file.save(suite)
+            self._file = file
 
     def say_next(self) -> None:
         """Say where the result is and the exact command that shows it again."""
@@ -89,13 +100,24 @@ class Output:
             return
         name = shlex.quote(str(self._file.path))
         if self._figure is None:
-            self.say(f"saved: {name}\nnext:  feedrate report {name} -o figure.png")
+            say(f"saved: {name}\nnext:  feedrate report {name} -o figure.png")
         else:
-            self.say(f"saved: {name}\nnext:  feedrate report {name}")
+            say(f"saved: {name}\nnext:  feedrate report {name}")
 
-    def say(self, text: str) -> None:
-        """Print a line for people on standard error."""
-        self._stderr.print(text, markup=False, highlight=False, soft_wrap=True)
+
+def print_result(suite: Suite, *, as_json: bool, verbose: bool) -> None:
+    """Print the suite on standard output.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    with results_go_out():
+        if as_json:
+            sys.stdout.buffer.write(store.encode(suite))
+        else:
+            from feedrate.report.text import print_suite
+
+            print_suite(results(), suite, verbose=verbose)
 
 
 def _has_figures(suite: Suite) -> bool:
@@ -119,6 +141,8 @@ def open_output(
         OutputError: one of them cannot be written.
     """
     check_figure(figure, force=force)
+    if output is not None and figure is not None and same_file(output, figure):
+        raise UsageError(f"{figure} is named for both result and figure; name two files")
     if output is not None:
         file: store.ResultFile | None = store.ResultFile.open(output, force)
     else:
@@ -136,7 +160,7 @@ def _default_file(kind: str) -> store.ResultFile | None:
     try:
         return store.ResultFile.open(store.default_path(kind, datetime.now(timezone.utc)))
     except OutputError as error:
-        print(f"warning: the result is not saved: {error}", file=sys.stderr)  # noqa: T201
+        say(f"warning: the result is not saved: {error}")
         return None
 
 
@@ -155,10 +179,12 @@ def check_figure(figure: Path | None, *, force: bool) -> None:
         raise OutputError(f"{figure} is a folder; name a file in it")
     if figure.exists() and not force:
         raise UsageError(f"{figure} exists; name another file, or add --force to replace it")
-    if not figure.parent.is_dir():
-        raise OutputError(f"there is no folder {figure.parent}; make it, or name another file")
-    if not os.access(figure.parent, os.W_OK):
-        raise OutputError(f"{figure} cannot be written; name a file in another folder")
+    store.ResultFile.open(figure, force)  # tries whether its folder can be written to
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Tell whether two paths lead to one file, which need not be there yet."""
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def draw(suite: Suite, path: Path) -> None:

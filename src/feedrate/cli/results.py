@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -32,7 +31,8 @@ def report(
     """Show a result again: table and verdicts, or its figure, from the file alone."""
     from feedrate import store
     from feedrate.api import judged
-    from feedrate.cli.output import check_figure, draw
+    from feedrate.cli.output import check_figure, draw, print_result
+    from feedrate.cli.terminal import say
     from feedrate.errors import FormatError
 
     if file is None:
@@ -43,12 +43,6 @@ def report(
     if output is not None:
         check_figure(output, force=force)
         draw(suite, output)
-        print(f"figure: {output}", file=sys.stderr)  # noqa: T201
-    elif as_json:
-        sys.stdout.buffer.write(store.encode(suite))
+        say(f"figure: {output}")
     else:
-        from rich.console import Console
-
-        from feedrate.report.text import print_suite
-
-        print_suite(Console(), suite, verbose=verbose)
+        print_result(suite, as_json=as_json, verbose=verbose)
