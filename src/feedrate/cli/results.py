@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from feedrate.cli.measuring import ForceOption, JsonOption, VerboseOption
+from feedrate.errors import FormatError
 
 
 def report(
@@ -33,16 +37,34 @@ def report(
     from feedrate.api import judged
     from feedrate.cli.output import check_figure, draw, print_result
     from feedrate.cli.terminal import say
-    from feedrate.errors import FormatError
 
     if file is None:
         file = store.latest()
         if file is None:
             raise FormatError("nothing was measured yet; name a file, or run feedrate bench")
-    suite = judged(store.load(file))
     if output is not None:
         check_figure(output, force=force)
-        draw(suite, output)
-        say(f"figure: {output}")
-    else:
-        print_result(suite, as_json=as_json, verbose=verbose)
+    with _values_of(file):
+        suite = judged(store.load(file))
+        if output is not None:
+            draw(suite, output)
+            say(f"figure: {output}")
+        else:
+            print_result(suite, as_json=as_json, verbose=verbose)
+
+
+@contextmanager
+def _values_of(file: Path) -> Iterator[None]:
+    """Explain what arithmetic makes of values that no measuring gives, as of an edited file.
+
+    Raises:
+        FormatError: arithmetic failed; its details tell where.
+    """
+    try:
+        yield
+    except (ArithmeticError, LookupError, RuntimeError, ValueError) as error:
+        raise FormatError(
+            f"{file} holds values that no measuring gives ({type(error).__name__}: {error}); "
+            "measure again to replace it",
+            details=traceback.format_exc(),
+        ) from error
