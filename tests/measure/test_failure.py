@@ -371,7 +371,7 @@ def test_our_own_errors_speak_for_themselves():
     error = setup_failure(lambda: (_ for _ in ()).throw(TargetError("there is no file a.py")))
     assert error == RunError(kind="target", sentence="there is no file a.py")
     error = setup_failure(lambda: (_ for _ in ()).throw(UsageError("--device: try auto")))
-    assert (error.kind, error.sentence) == ("exception", "--device: try auto")
+    assert (error.kind, error.sentence) == ("target", "--device: try auto")
 
 
 def raised(error: BaseException) -> BaseException:

@@ -141,6 +141,8 @@ def _measure(spec: wire.ChildSpec, send: Send, state: _State) -> None:
     def on_first(batch: Any) -> None:
         nonlocal facts
         facts = state.facts = add_batch(facts, batch)
+        # said before its step too: a first step that hangs is not a batch that did not come
+        send(wire.Progress(epoch=epoch, batches=1))
 
     def on_progress(batches: int) -> None:
         send(wire.Progress(epoch=epoch, batches=batches))

@@ -88,7 +88,9 @@ def describe_exception(
     """Return what an exception in the child means for its run."""
     whole = clean("".join(traceback.format_exception(error)))
     if isinstance(error, FeedrateError):
-        kind: ErrorKind = "target" if isinstance(error, TargetError) else "exception"
+        # before there is a loader, every setting would meet it: a device that is not there, say
+        target = setting_up or isinstance(error, TargetError)
+        kind: ErrorKind = "target" if target else "exception"
         return RunError(kind=kind, sentence=one_line(text_of(error)))
     if isinstance(error, SystemExit):
         return RunError(
@@ -185,8 +187,9 @@ def describe_no_batches(facts: LoaderFacts) -> RunError:
         reason = "its dataset is empty (len() is 0): check its path or filter"
     elif facts.length == 0 and facts.batch_size and facts.dataset_length:
         reason = (
-            f"its dataset has {facts.dataset_length} items, fewer than one batch of "
-            f"{facts.batch_size}, and drop_last is on: lower batch_size or turn drop_last off"
+            f"its dataset has {facts.dataset_length} item{'' if facts.dataset_length == 1 else 's'}"
+            f", fewer than one batch of {facts.batch_size}, and drop_last is on: lower batch_size "
+            "or turn drop_last off"
         )
     elif facts.iterable:
         reason = "its IterableDataset yielded nothing: check its source and its shards"
@@ -279,7 +282,7 @@ def describe_hang(seconds: float, batches: int, output: str) -> RunError:
         )
     else:
         sentence += (
-            "a worker or the step is stuck, or needs a longer --timeout; -v shows where the main "
-            "process stood"
+            "the dataset, a worker or the step is stuck, or needs a longer --timeout; -v shows "
+            "where the main process stood"
         )
     return RunError(kind="timeout", sentence=sentence, traceback=output)
