@@ -248,7 +248,7 @@ def bench(
         )
 
     with open_output(output, figure, as_json=as_json, force=force, verbose=verbose) as out:
-        out.measure(measure)
+        out.measure(measure, cut=max_batches is not None)
 
 
 def demo(

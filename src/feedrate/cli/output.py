@@ -50,15 +50,17 @@ class Output:
             raise
         self._failed = None
 
-    def measure(self, measure: Callable[[Watcher], Suite]) -> Suite:
+    def measure(self, measure: Callable[[Watcher], Suite], *, cut: bool = False) -> Suite:
         """Measure with progress shown, then show the result, also of what ended early.
+
+        ``cut`` is whether each epoch ends after a number of batches.
 
         Raises:
             FeedrateError: what ended the measuring, after what there is was shown; or the last
                 save failed, after the result was shown.
         """
         try:
-            with progress(self._stderr) as watcher:
+            with progress(self._stderr, cut=cut) as watcher:
                 suite = measure(watcher)
         except FeedrateError as error:
             if isinstance(error.suite, Suite) and _has_figures(error.suite):

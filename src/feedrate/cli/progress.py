@@ -14,13 +14,19 @@ from feedrate.measure import wire
 from feedrate.measure.manager import Watcher
 from feedrate.records import Benchmark, Run
 
+ENDLESS = (
+    "the loader tells no length: should an epoch never end, press Ctrl-C and measure with "
+    "--max-batches N"
+)
+
 
 class PlainProgress:
     """One line when a run starts and one when it has ended."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, cut: bool) -> None:
         self._console = console
         self._head = ""
+        self._hinted = cut
 
     def run_started(
         self, position: int, total: int, benchmark: Benchmark, repeat: int, left: float | None
@@ -31,7 +37,10 @@ class PlainProgress:
         self.say(f"{self._head}{time_left}")
 
     def message(self, message: wire.Message) -> None:
-        """Show nothing: a line each would flood a log."""
+        """Show none but what may be the only word for ever: a line each would flood a log."""
+        if isinstance(message, wire.Ready) and message.facts.length is None and not self._hinted:
+            self._hinted = True
+            self.say(ENDLESS)
 
     def run_ended(self, benchmark: Benchmark, run: Run) -> None:  # noqa: ARG002
         """Say what came of the run."""
@@ -53,8 +62,8 @@ class PlainProgress:
 class LiveProgress(PlainProgress):
     """A bar for all runs with the batch that is measured and the time left."""
 
-    def __init__(self, console: Console, bar: Progress) -> None:
-        super().__init__(console)
+    def __init__(self, console: Console, bar: Progress, *, cut: bool) -> None:
+        super().__init__(console, cut=cut)
         self._bar = bar
         self._task: TaskID | None = None
         self._batches: int | None = None
@@ -73,6 +82,7 @@ class LiveProgress(PlainProgress):
 
     def message(self, message: wire.Message) -> None:
         """Show how far the run is."""
+        super().message(message)
         if isinstance(message, wire.Ready):
             self._batches = message.facts.length
         elif isinstance(message, wire.Progress):
@@ -108,11 +118,11 @@ def outcome(run: Run) -> str:
 
 
 @contextmanager
-def progress(console: Console) -> Iterator[Watcher]:
-    """Yield the watcher that fits the console."""
+def progress(console: Console, *, cut: bool) -> Iterator[Watcher]:
+    """Yield the watcher that fits the console; ``cut`` is whether epochs end by a number."""
     if not console.is_terminal:
-        yield PlainProgress(console)
+        yield PlainProgress(console, cut=cut)
         return
     bar = Progress(BarColumn(20), TextColumn("{task.description}"), console=console, transient=True)
     with bar:
-        yield LiveProgress(bar.console, bar)
+        yield LiveProgress(bar.console, bar, cut=cut)
