@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-import time
 import warnings
 from collections.abc import Iterator
 
@@ -28,11 +27,3 @@ def quiet_suggestion() -> Iterator[None]:
 def same_seeds() -> None:
     random.seed(0)
     torch.manual_seed(0)
-
-
-def until(true, seconds: float = 20.0) -> None:  # type: ignore[no-untyped-def]
-    """Wait for a condition."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "what was waited for did not come"
-        time.sleep(0.01)

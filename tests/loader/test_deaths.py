@@ -19,7 +19,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import datasets as ds
+import elastic_datasets as ds
 from test_elastic import numbers
 
 from feedrate.loader.dataloader import DataLoader
@@ -194,7 +194,7 @@ HUNGRY = """
     import os, sys
     sys.path.insert(0, {folder!r})
     open({group!r} + "/cgroup.procs", "w").write(str(os.getpid()))
-    import datasets as ds
+    import elastic_datasets as ds
     from feedrate.loader.dataloader import DataLoader
     import torch
     ds.Eats.most = {each}

@@ -16,11 +16,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import datasets as ds
+import elastic_datasets as ds
 from torch.utils.data import DataLoader as TorchLoader
 from torch.utils.data import SequentialSampler
+from waiting import until
 
-from conftest import until
 from feedrate.loader.dataloader import DataLoader
 from feedrate.loader.iterator import ElasticIterator
 
@@ -409,7 +409,8 @@ def test_batch_sampler_is_asked_as_torch_asks_it() -> None:
 
 
 INTERRUPTED = """
-    import sys, time
+    import signal, sys, time
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may ignore it
     from feedrate.loader.dataloader import DataLoader
     import torch
     class D(torch.utils.data.Dataset):

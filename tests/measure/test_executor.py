@@ -214,7 +214,8 @@ def _running(mark: str) -> list[psutil.Process]:
 
 
 PARENT = """
-    import json, os, sys
+    import json, os, signal, sys
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may ignore it
     from feedrate.measure import wire
     from feedrate.measure.executor import SubprocessExecutor
     import msgspec
