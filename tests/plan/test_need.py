@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from feedrate.plan.need import RAM_SHARE, Need, objection, predict
+from feedrate.plan.need import LEAST_WORKER_BYTES, RAM_SHARE, Need, objection, predict
 from feedrate.records import (
     Epoch,
     LoaderFacts,
@@ -86,7 +86,8 @@ def need(**parts: int | bool) -> Need:
 
 def test_before_anything_is_measured_nothing_is_known() -> None:
     predicted = predict(LoaderSettings(num_workers=4), ())
-    assert (predicted.ram_bytes, predicted.shm_bytes, predicted.known) == (0, 0, False)
+    least = 4 * LEAST_WORKER_BYTES
+    assert (predicted.ram_bytes, predicted.shm_bytes, predicted.known) == (least, 0, False)
 
 
 def test_without_workers_the_main_process_is_all() -> None:
@@ -97,7 +98,7 @@ def test_without_workers_the_main_process_is_all() -> None:
 def test_workers_that_were_never_measured_are_unknown_but_their_batches_are() -> None:
     predicted = predict(LoaderSettings(num_workers=4), [run(main=300 * MIB)])
     assert predicted.shm_bytes == 4 * 2 * 50 * MIB
-    assert predicted.ram_bytes == 300 * MIB + 4 * 2 * 50 * MIB
+    assert predicted.ram_bytes == 300 * MIB + 4 * LEAST_WORKER_BYTES + 4 * 2 * 50 * MIB
     assert not predicted.known
 
 
@@ -254,3 +255,13 @@ def test_without_workers_a_smaller_batch_is_the_way_out() -> None:
         "needs about 2.0 GiB of memory (2.0 GiB in the main process), and 1.0 GiB are free, of "
         "which 90% may be used: free memory, or use a smaller batch"
     )
+
+
+def test_a_slip_of_the_finger_is_refused_before_anything_was_measured() -> None:
+    refused = predict(LoaderSettings(num_workers=99_999), [])
+    assert not refused.known
+    sentence = objection(refused, Budget(cpus=8.0, ram_bytes=256 * GIB))
+    assert sentence is not None
+    assert sentence.startswith("needs at least 390.6 GiB of memory (99999 workers × 4.0 MiB), and ")
+    few = predict(LoaderSettings(num_workers=16), [])
+    assert objection(few, Budget(cpus=8.0, ram_bytes=GIB)) is None

@@ -23,13 +23,18 @@ RAM_SHARE = 0.9
 _MIB = 2**20
 _GIB = 2**30
 
+# What a worker is taken to have of its own before one was measured. One that is forked and loads
+# nothing but small numbers has 7 MiB with torch 2.14; this much less refuses nobody who could run,
+# and does refuse the 100,000 workers of a slip of the finger.
+LEAST_WORKER_BYTES = 4 * _MIB
+
 
 class Need(msgspec.Struct, frozen=True, kw_only=True):
     """What a setting will need, in bytes, with the parts it is made of.
 
     ``main_bytes`` is the main process and what the workers share with it, ``worker_bytes`` what
     each worker has of its own, ``batch_bytes`` one batch. A part that nothing measured tells of is
-    0, and then ``known`` is false: the need is at least this.
+    0, for a worker `LEAST_WORKER_BYTES`, and then ``known`` is false: the need is at least this.
     """
 
     workers: int
@@ -67,7 +72,7 @@ def predict(settings: LoaderSettings, facts_of_previous: Sequence[Run]) -> Need:
         prefetch_factor=_prefetch_factor(settings, facts),
         batch_bytes=batch_bytes,
         main_bytes=main_bytes,
-        worker_bytes=worker_bytes,
+        worker_bytes=worker_bytes or LEAST_WORKER_BYTES,
         known=main_bytes > 0 and (settings.num_workers == 0 or (worker_bytes > 0 and batch_seen)),
     )
 
@@ -88,10 +93,11 @@ def objection(need: Need, budget: Budget) -> str | None:
             "batch, or enlarge /dev/shm"
         )
     if budget.ram_bytes is not None and need.ram_bytes > RAM_SHARE * budget.ram_bytes:
-        parts = [f"{_size(need.main_bytes)} in the main process"]
+        parts = [f"{_size(need.main_bytes)} in the main process"] if need.main_bytes else []
         way_out = "free memory, or use a smaller batch"
         if need.workers:
-            parts += [f"{workers} × {_size(need.worker_bytes)}", batches]
+            parts += [f"{workers} × {_size(need.worker_bytes)}"]
+            parts += [batches] if need.batch_bytes else []
             way_out = "use fewer workers, or a smaller prefetch_factor or batch"
         return (
             f"needs {about} {_size(need.ram_bytes)} of memory ({' + '.join(parts)}), and "
