@@ -6,10 +6,9 @@ import logging
 import random
 import warnings
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import pytest
-
-torch = pytest.importorskip("torch")
 
 
 @pytest.fixture(autouse=True)
@@ -26,4 +25,7 @@ def quiet_suggestion() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def same_seeds() -> None:
     random.seed(0)
-    torch.manual_seed(0)
+    if find_spec("torch") is not None:
+        import torch
+
+        torch.manual_seed(0)
