@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from feedrate import store
 from feedrate.cli.output import Output, open_output
-from feedrate.errors import UsageError
+from feedrate.errors import FormatError, UsageError
 from feedrate.measure.handover import Handover
 from feedrate.measure.manager import Watcher
 from feedrate.records import Benchmark, Procedure, Suite
@@ -14,6 +15,7 @@ from feedrate.records import Benchmark, Procedure, Suite
 TARGET = "fashion-mnist"
 _FACTORY = "feedrate.experiments.fashion_mnist:make_run"
 _DEMO_FACTORY = "feedrate.experiments.photo_training:make_run"
+_DEMO = "demo"
 _DEMO_WORKERS = (0, 1, 2, 4)
 
 
@@ -106,11 +108,34 @@ def _conditions(text: str | None, known: Sequence[str]) -> tuple[str, ...]:
     return chosen
 
 
+def _stranger_in(folder: Path) -> Path | None:
+    """Return what a demo would replace or measure in a folder and no demo has made, if anything."""
+    from feedrate.experiments.photos import CLASSES
+
+    result, figure = folder / "result.json", folder / "figure.png"
+    if result.exists():
+        try:
+            if store.load(result).metadata.target != _DEMO:
+                return result
+        except FormatError:
+            return result
+    elif figure.exists():
+        return figure
+    photos = (folder / "photos").glob("*")
+    return next((each for each in sorted(photos) if each.name not in CLASSES), None)
+
+
 def run_demo(folder: Path, *, verbose: bool) -> Suite:
-    """Make the photographs, measure, and show everything."""
+    """Make the photographs, measure, and show everything.
+
+    Raises:
+        UsageError: the folder holds what is no demo's, which would be replaced.
+    """
     from feedrate import api
     from feedrate.experiments.photos import make_photos
 
+    if stranger := _stranger_in(folder):
+        raise UsageError(f"{stranger} is not the demo's: name another folder with --folder")
     photos = make_photos(folder / "photos")
     with open_output(
         folder / "result.json", folder / "figure.png", force=True, verbose=verbose
@@ -124,7 +149,7 @@ def run_demo(folder: Path, *, verbose: bool) -> Suite:
                 arguments={"folder": str(photos.resolve())},
                 save=out.save,
                 watcher=watcher,
-                shown_target="demo",
+                shown_target=_DEMO,
             )
 
         return out.measure(measure)
