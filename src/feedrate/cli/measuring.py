@@ -16,6 +16,9 @@ MEASURING = "Measuring"
 RESULT = "Result"
 EXPERIMENT = "The published experiment (TARGET fashion-mnist)"
 
+EPOCHS, REPEATS, PLAN_EPOCHS = 2, 1, 10
+"""Defaults, by which an option that was given is told from one that was not."""
+
 OutputOption = Annotated[
     Path | None,
     typer.Option(
@@ -88,13 +91,13 @@ def bench(
         typer.Option(
             min=1, help="Passes in each run; the first is cold.", rich_help_panel=MEASURING
         ),
-    ] = 2,
+    ] = EPOCHS,
     repeats: Annotated[
         int,
         typer.Option(
             min=1, help="Runs of each setting, in rotated order.", rich_help_panel=MEASURING
         ),
-    ] = 1,
+    ] = REPEATS,
     max_batches: Annotated[
         int | None,
         typer.Option(min=1, help="End each epoch after so many.", rich_help_panel=MEASURING),
@@ -151,7 +154,7 @@ def bench(
             help="Length of the job that start-up is held against.",
             rich_help_panel=MEASURING,
         ),
-    ] = 10,
+    ] = PLAN_EPOCHS,
     output: OutputOption = None,
     figure: FigureOption = None,
     as_json: JsonOption = False,
@@ -196,6 +199,9 @@ def bench(
             step=step,
             step_ms=step_ms,
             max_batches=max_batches,
+            epochs=None if epochs == EPOCHS else epochs,
+            repeats=None if repeats == REPEATS else repeats,
+            plan_epochs=None if plan_epochs == PLAN_EPOCHS else plan_epochs,
         )
         with open_output(output, figure, as_json=as_json, force=force, verbose=verbose) as out:
             run_published(
