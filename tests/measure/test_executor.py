@@ -149,6 +149,12 @@ def test_a_hang_is_ended_and_says_where_the_main_process_stood():
     assert "dataloader.py" in outcome.error.traceback  # waits in torch's own loop
 
 
+def test_a_first_step_that_hangs_is_not_a_batch_that_did_not_come():
+    outcome, _ = execute("step_hangs", 0, timeout=6)
+    assert outcome.error is not None
+    assert "in the middle of an epoch" in outcome.error.sentence
+
+
 def test_what_a_hanging_target_prints_is_no_sign_of_progress():
     outcome, _ = execute("hangs_and_chatters", 0, timeout=6)
     assert outcome.error is not None

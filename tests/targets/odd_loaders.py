@@ -172,3 +172,7 @@ def keeps_a_thread():
 def hangs_and_chatters():
     keeps_a_thread()
     return sleeps()
+
+
+def step_hangs():
+    return DataLoader(Numbers(), batch_size=8), lambda batch: time.sleep(1000)
