@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from builders import make_suite
 from feedrate import store
+from feedrate.cli.main import app
 from feedrate.cli.output import Output, check_figure, open_output
 from feedrate.errors import OutputError, UsageError
 from feedrate.records import Suite
@@ -100,3 +102,13 @@ def test_what_cannot_be_saved_where_it_should_is_saved_in_the_state_folder(
     [kept] = (state / "feedrate").iterdir()
     assert store.load(kept) == suite
     assert f"saved: {kept}" in capsys.readouterr().err
+
+
+def test_the_target_is_never_replaced(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text("mine")
+    arguments = ["bench", f"{program}:make", "-o", str(tmp_path / "." / "train.py"), "--force"]
+    result = CliRunner().invoke(app, arguments)
+    assert isinstance(result.exception, UsageError)
+    assert "is the target itself" in str(result.exception)
+    assert program.read_text() == "mine"

@@ -185,8 +185,11 @@ def bench(
     """
     from feedrate.cli import options
     from feedrate.cli.experiment import TARGET, refuse, run_published
-    from feedrate.cli.output import open_output
+    from feedrate.cli.output import open_output, same_file
+    from feedrate.errors import UsageError
 
+    if output is not None and same_file(output, Path(target.rpartition(":")[0])):
+        raise UsageError(f"{output} is the target itself; name another file for the result")
     worker_counts = None if workers is None else options.parse_ints(workers, "--workers")
     if target == TARGET:
         refuse(
