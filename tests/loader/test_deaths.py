@@ -106,7 +106,7 @@ def test_a_worker_that_crashes_once_costs_nothing(
     )
     iterator = iter(loader)
     assert [i for batch in iterator for i in numbers(batch)] == list(range(60))
-    (death,) = iterator.deaths
+    (death,) = iterator.rescue.deaths
     assert death.exit_code == (-number if number else 3)
     assert death.indices == [16, 17, 18, 19]
     capfd.readouterr()
@@ -154,7 +154,7 @@ def test_no_signal_handler_throws_into_the_step() -> None:
         sum(range(1000))  # a step, into which nothing may be thrown
     seen += [i for batch in iterator for i in numbers(batch)]
     assert seen == list(range(200))
-    assert len(iterator.deaths) == 2
+    assert len(iterator.rescue.deaths) == 2
 
 
 def test_deaths_between_epochs_are_made_good() -> None:
@@ -205,7 +205,7 @@ HUNGRY = """
         seen = [int(i) for _, index in iterator for i in index]
         assert seen == list(range(200)), seen
         assert len(iterator._workers) == loader.active_workers
-        print(loader.active_workers, sorted({{d.cause for d in iterator.deaths}}))
+        print(loader.active_workers, sorted({{d.cause for d in iterator.rescue.deaths}}))
 """
 
 

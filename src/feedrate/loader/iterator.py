@@ -19,9 +19,8 @@ import torch.multiprocessing
 from feedrate.loader import torch_private
 from feedrate.loader.arrivals import Arrivals, DirectArrivals, Event, PinnedArrivals, read
 from feedrate.loader.crew import Crew, Worker
-from feedrate.loader.ledger import Ledger
+from feedrate.loader.handout import Handout
 from feedrate.loader.meter import Meter
-from feedrate.loader.recovery import Death
 from feedrate.loader.rescue import Rescue
 from feedrate.loader.transport import Delivery, count_bytes, make_transport
 
@@ -41,10 +40,7 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
         torch_private.BaseIterator.__init__(self, loader)
         self._loader = weakref.ref(loader)
         self._pilot = loader.pilot
-        self._prefetch_factor: int = loader.prefetch_factor or 2
-        self._in_order: bool = getattr(loader, "in_order", True)  # torch has it since 2.6
         self._map_style = torch_private.is_map_style(self)
-        self._ledger = Ledger(in_order=self._in_order)
         self._fetches: list[tuple[float, float]] = []
         self.meter = Meter()
         self.batch_bytes = 0
@@ -56,11 +52,16 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
             functools.partial(make_transport, loader.transport),
         )
         self._shutdown = False
+        self._work = Handout(
+            self._crew,
+            in_order=getattr(loader, "in_order", True),  # torch has it since 2.6
+            prefetch=loader.prefetch_factor or 2,
+        )
         self._arrivals: Arrivals = DirectArrivals(self._crew)
-        self._rescue = Rescue(
+        self.rescue = Rescue(
             self._crew,
             replaces=loader.on_worker_death == "replace" and self._map_style,
-            send=self._give,
+            send=self._work.give,
         )
         try:
             for number in range(self._num_workers):
@@ -101,19 +102,9 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
         return self._crew.workers
 
     @property
-    def deaths(self) -> list[Death]:
-        """The workers that ended without being asked."""
-        return self._rescue.deaths
-
-    @property
     def has_ended(self) -> bool:
         """Whether its workers were told to end."""
         return self._shutdown
-
-    @property
-    def restarts(self) -> int:
-        """How often a worker was started in a dead one's place."""
-        return self._rescue.restarts
 
     @property
     def level(self) -> int:
@@ -123,7 +114,7 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
     @property
     def prefetch(self) -> int:
         """How many batches each worker may be ahead."""
-        return self._prefetch_factor
+        return self._work.prefetch
 
     def queue_depth(self) -> int:
         """Return how many batches have arrived and wait for the loop."""
@@ -134,11 +125,7 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
                 if event is None or event.delivery is None:
                     break  # an end is told again when it is waited for
                 self._accept(worker, event.delivery)
-        return self._ledger.waiting()
-
-    def processes(self) -> list[Any]:
-        """The workers' process objects."""
-        return self._workers
+        return self._work.ledger.waiting()
 
     def take_fetches(self) -> list[tuple[float, float]]:
         """Return wall and CPU seconds of the fetches that arrived since the last call."""
@@ -149,16 +136,13 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
 
     def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
         torch_private.BaseIterator._reset(self, loader, first_iter)
-        self._ended = False
-        self._ledger = Ledger(in_order=self._in_order)
-        self._turn = 0
+        self._work.begin(self._sampler_iter)
         if not first_iter:
             self._resume()
         self.meter.pause()
         if self._pilot is not None:
             self._pilot.epoch_begins(self)
-        for _ in range(self._prefetch_factor * len(self.active)):
-            self._send_next()
+        self._work.fill()
 
     def _resume(self) -> None:
         """Make every worker ready for another epoch; what is left of the last one is dropped."""
@@ -182,57 +166,22 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
             elif torch_private.is_resume(event.delivery.number):
                 waiting.discard(event.worker.number)
 
-    # Handing out
-
-    def _send_next(self, worker: Worker | None = None) -> None:
-        """Give the sampler's next batch to a worker: the one named, or the one whose turn it is."""
-        if self._ended or (worker is None and len(self._ledger) >= self._most_under_way()):
-            return
-        try:
-            index = next(self._sampler_iter)
-        except StopIteration:
-            self._ended = True
-            return
-        worker = worker or self._whose_turn()
-        if worker is not None:
-            self._give(self._ledger.send(index, worker.number), index, worker)
-
-    @staticmethod
-    def _give(number: int, index: Any, worker: Worker) -> None:
-        worker.send(bytes(ForkingPickler.dumps((number, index))))
-
-    def _most_under_way(self) -> int:
-        return self._prefetch_factor * len(self.active)
-
-    def _whose_turn(self) -> Worker | None:
-        workers = self._crew.workers
-        able = sum(worker.active for worker in workers)
-        for _ in range(len(workers)):
-            worker = workers[self._turn % len(workers)]
-            self._turn += 1
-            # Out of order, work goes to whoever has room, so that a slow batch holds up only its
-            # own worker.
-            if worker.active and (
-                self._in_order or self._ledger.load(worker.number) < self._most_under_way() // able
-            ):
-                return worker
-        return None
-
     # Taking
 
     def _next_data(self) -> Any:
         step = self.meter.asked()
-        while (task := self._ledger.take()) is None:
-            if not len(self._ledger):
+        ledger = self._work.ledger
+        while (task := ledger.take()) is None:
+            if not len(ledger):
                 self.meter.pause()
                 if not self._persistent_workers:
                     self._shutdown_workers()
                 raise StopIteration
             self._receive()
         worker = self._crew.workers[task.worker]
-        if worker.retiring and not worker.gone and not self._ledger.load(task.worker):
+        if worker.retiring and not worker.gone and not ledger.load(task.worker):
             self._crew.retire(worker)
-        self._send_next()
+        self._work.next()
         torch_private.reraise(task.data)
         if not self.batch_bytes:
             self.batch_bytes = count_bytes(task.data)
@@ -254,17 +203,10 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
                 seconds = min(seconds, deadline - time.monotonic())
                 if seconds <= 0:
                     raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds")
-            event = self._arrivals.next(self._sources(), seconds)
+            event = self._arrivals.next(self._work.sources(), seconds)
             if event is not None:
                 self._handle(event)
                 return
-
-    def _sources(self) -> list[Worker]:
-        """The workers whose messages can help: in order, only the one whose batch is next."""
-        if self._in_order:
-            number = self._ledger.next_worker()
-            return [] if number is None else [self._crew.workers[number]]
-        return [w for w in self._crew.workers if not w.gone and self._ledger.load(w.number)]
 
     def _handle(self, event: Event) -> None:
         worker = event.worker
@@ -283,9 +225,9 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
                 self._accept(worker, rest.delivery)
 
     def _lose(self, event: Event, first_message: bytes | None = None) -> None:
-        self._rescue.lose(
+        self.rescue.lose(
             event.worker,
-            self._ledger,
+            self._work.ledger,
             add=self._arrivals.add,
             error=event.error,
             first_message=first_message,
@@ -299,13 +241,13 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
             return
         if not self._map_style and torch_private.exhausted_worker(delivery.data) is not None:
             worker.exhausted = True
-            self._ledger.drop(worker.number)
+            self._work.ledger.drop(worker.number)
             if not self._persistent_workers:
                 self._crew.retire(worker)
-            self._send_next()
+            self._work.next()
             return
         self._fetches.append((delivery.fetch_seconds, delivery.cpu_seconds))
-        self._ledger.arrive(delivery.number, delivery.data)
+        self._work.ledger.arrive(delivery.number, delivery.data)
 
     # Growing and shrinking
 
@@ -317,31 +259,29 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
             self.grow(change)
         elif change < 0:
             self.shrink(-change)
-        self._prefetch_factor = prefetch
+        self._work.prefetch = prefetch
         if loader is not None:
             loader.num_workers = level
             loader.prefetch_factor = prefetch
-        for _ in range(self._most_under_way() - len(self._ledger)):
-            self._send_next()
+        self._work.fill()
 
     def grow(self, count: int) -> None:
         """Start ``count`` workers more; in the middle of an epoch they take part at once."""
         for _ in range(count):
-            free = (
-                w.number for w in self._crew.workers if w.gone and not self._ledger.load(w.number)
-            )
-            number = next(free, len(self._crew.workers))
+            everyone = self._crew.workers
+            free = (w.number for w in everyone if w.gone and not self._work.ledger.load(w.number))
+            number = next(free, len(everyone))
             worker = self._crew.start(number, len(self.active) + 1)
             self._arrivals.add(worker)
-            if len(self._ledger):
-                for _ in range(self._prefetch_factor):
-                    self._send_next(worker)
+            if len(self._work.ledger):
+                for _ in range(self._work.prefetch):
+                    self._work.next(worker)
 
     def shrink(self, count: int) -> None:
         """Let ``count`` workers go once they have delivered what they hold; one stays."""
         for worker in self.active[1:][::-1][:count]:
             worker.retiring = True
-            if not self._ledger.load(worker.number):
+            if not self._work.ledger.load(worker.number):
                 self._crew.retire(worker)
 
     # The end

@@ -162,8 +162,8 @@ class Pilot:
     def _worker_bytes(self, iterator: ElasticIterator) -> int:
         """Return the most memory that one worker has to itself."""
         most = 0
-        for process in iterator.processes():
-            text = self._reader.read(f"/proc/{process.pid}/smaps_rollup")
+        for worker in iterator.active:
+            text = self._reader.read(f"/proc/{worker.process.pid}/smaps_rollup")
             try:
                 most = max(most, parse_smaps_rollup(text or "").uss or 0)
             except ValueError:

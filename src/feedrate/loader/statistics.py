@@ -83,8 +83,8 @@ def collect(iterator: ElasticIterator) -> LoaderStats:
         median_step_seconds=_median(meter.steps),
         queue_depth=iterator.queue_depth(),
         workers=workers,
-        deaths=tuple(iterator.deaths),
-        restarts=iterator.restarts,
+        deaths=tuple(iterator.rescue.deaths),
+        restarts=iterator.rescue.restarts,
     )
 
 
