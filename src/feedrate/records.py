@@ -69,6 +69,7 @@ class Procedure(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: float = 300.0
     tolerance: float = 0.03
     plan_epochs: int = 10
+    budget_seconds: float | None = None
 
 
 class LoaderFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +95,26 @@ class LoaderFacts(msgspec.Struct, frozen=True, kw_only=True):
     batch_bytes: int = 0
     batch_tensors: int = 0
     left_out: tuple[str, ...] = ()
+
+
+class LoaderUse(msgspec.Struct, frozen=True, kw_only=True):
+    """One loader that a script iterated, and how.
+
+    ``number`` counts loaders from 0 on in the order in which they were first iterated; loaders
+    made at the same place in the code are one. ``file`` and ``line`` are where it was made,
+    ``None`` where that is not in the user's code. ``optimizer_steps`` counts those between its
+    batches: the loader that has them is the training loader. ``epochs`` counts how often it was
+    begun, ``complete_epochs`` how often it came to its end.
+    """
+
+    number: int
+    file: str | None
+    line: int | None
+    facts: LoaderFacts
+    epochs: int
+    complete_epochs: int
+    batches: int
+    optimizer_steps: int
 
 
 class Epoch(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,13 +155,43 @@ class Epoch(msgspec.Struct, frozen=True, kw_only=True):
                 raise ValueError(f"an epoch's {name} is {stored}, but its parts add up to {summed}")
 
 
+WindowPhase = Literal["own", "cached", "ramp", "static"]
+
+
 class Window(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch of batches measured as one value at a fixed number of active workers."""
+    """A stretch of batches measured as one value at a fixed number of active workers.
+
+    ``level`` is that number, 0 where the main process fetches. ``phase`` is what was measured: the
+    user's own loader, one cached batch (the ceiling), a level of the ramp, or given settings on
+    torch's loader. ``seconds`` = ``wait_seconds`` + ``step_seconds``, sums over the window. What a
+    worker takes for a batch is ``fetch_seconds`` (wall) and ``worker_cpu_seconds``; the main
+    process's CPU seconds a batch are ``main_cpu_seconds``; ``fetch_variation`` is the standard
+    deviation of fetch times over their mean. ``None`` where it was not measured. ``batch_waits``
+    and ``batch_steps`` are the seconds of each batch, where kept.
+    """
 
     level: int
     batches: int
     items: int
     seconds: float
+    phase: WindowPhase = "ramp"
+    wait_seconds: float = 0.0
+    step_seconds: float = 0.0
+    prefetch: int | None = None
+    fetch_seconds: float | None = None
+    worker_cpu_seconds: float | None = None
+    main_cpu_seconds: float | None = None
+    fetch_variation: float | None = None
+    batch_waits: tuple[float, ...] = ()
+    batch_steps: tuple[float, ...] = ()
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """One decision of a search: from here on ``level`` workers, and why."""
+
+    level: int
+    prefetch: int | None
+    reason: str
 
 
 class MemoryReading(msgspec.Struct, frozen=True, kw_only=True):
@@ -213,7 +264,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     ``setup_seconds`` is what the target's module and factory took, ``startup_seconds`` the time
     from ``iter()`` to the first batch of the first epoch. ``position`` is its place in the order
     in which the suite's runs were made. ``other_cpu_seconds`` is CPU time that processes outside
-    this run took on the usable CPUs while it lasted (``seconds``).
+    this run took on the usable CPUs while it lasted (``seconds``). Of a script: ``loaders`` are
+    those that it iterated, ``training_loader`` the number of the one that was measured; ``choices``
+    are the decisions of a search over ``windows``.
     """
 
     position: int
@@ -225,6 +278,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     facts: LoaderFacts | None = None
     epochs: tuple[Epoch, ...] = ()
     windows: tuple[Window, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    loaders: tuple[LoaderUse, ...] = ()
+    training_loader: int | None = None
     memory: tuple[MemorySnapshot, ...] = ()
     peaks: Peaks | None = None
     device: DevicePeaks | None = None
@@ -278,10 +334,20 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings that were confirmed against the user's own."""
+    """Settings that were confirmed against the user's own.
+
+    ``ratio`` is their rate over that of the user's own settings, with its interval;
+    ``confirmations`` how many runs of each stand behind it. ``line`` is the call's arguments as
+    they are to be written. ``file`` and ``line_number`` are where the loader is made.
+    """
 
     settings: LoaderSettings
     reasons: tuple[str, ...] = ()
+    ratio: Evidence | None = None
+    confirmations: int = 0
+    line: str = ""
+    file: str | None = None
+    line_number: int | None = None
 
 
 class Suite(msgspec.Struct, frozen=True, kw_only=True):

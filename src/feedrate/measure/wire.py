@@ -11,8 +11,47 @@ from typing import Any
 
 import msgspec
 
-from feedrate.records import DevicePeaks, Epoch, LoaderFacts, RunError
+from feedrate.records import Choice, DevicePeaks, Epoch, LoaderFacts, LoaderUse, RunError, Window
 from feedrate.settings import LoaderSettings
+
+
+class ScriptSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A training script to run as ``__main__``: a path, or with ``module`` a module's name."""
+
+    place: str
+    argv: tuple[str, ...] = ()
+    module: bool = False
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Find the training loader; measure it as it is for ``seconds``, then fed by one batch."""
+
+    seconds: float
+    loader: int | None = None
+
+
+class Ramp(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Let the loader's workers grow as ``num_workers="auto"`` does, until settled or time is up."""
+
+    seconds: float
+    loader: int
+    most_workers: int
+    tolerance: float
+    ram_bytes: int | None = None
+    shm_bytes: int | None = None
+
+
+class Static(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Measure the loader for ``seconds`` with the spec's settings, or its own where these are None.
+
+    The first batches and start-up are kept apart.
+    """
+
+    seconds: float
+    loader: int
+
+
+Session = Look | Ramp | Static
 
 
 class ChildSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,7 +59,9 @@ class ChildSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     ``target`` is ``file.py:name`` or ``package.module:name``; ``pickled`` is used in its place for
     an object handed over from Python that has no such name (cloudpickle, base64). ``arguments``
-    are passed to the factory by keyword (feedrate's own experiments use it).
+    are passed to the factory by keyword (feedrate's own experiments use it). With a ``session``
+    the target is run until that is complete, and ``epochs`` does not count; ``script`` takes the
+    place of the target then.
     """
 
     target: str
@@ -34,6 +75,8 @@ class ChildSpec(msgspec.Struct, frozen=True, kw_only=True):
     device: str = "auto"
     seed: int | None = None
     search_path: tuple[str, ...] = ()
+    script: ScriptSpec | None = None
+    session: Session | None = None
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -66,6 +109,29 @@ class EpochDone(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     facts: LoaderFacts
 
 
+class WindowDone(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A window has ended."""
+
+    window: Window
+
+
+class Chosen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A search has decided something."""
+
+    choice: Choice
+
+
+class Used(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What a session's loaders did; sent at its end, also when the script ends before it.
+
+    ``startup_seconds`` is the time from ``iter()`` to the measured loader's first batch.
+    """
+
+    loaders: tuple[LoaderUse, ...]
+    training_loader: int | None
+    startup_seconds: float | None = None
+
+
 class Failed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The child could not go on; it ends after this."""
 
@@ -78,7 +144,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     device: DevicePeaks | None = None
 
 
-Message = Started | Ready | Progress | EpochDone | Failed | Finished
+Message = Started | Ready | Progress | EpochDone | WindowDone | Chosen | Used | Failed | Finished
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
