@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from feedrate.loader.arena import Slot, aligned
+from feedrate.loader.numpy_views import tensor_at
 
 _MARK_BUFFER = 512
 """Arrays below this size stay in the pickle."""
@@ -36,9 +37,8 @@ def _vector(offset: int, count: int, dtype: torch.dtype) -> torch.Tensor:
     return torch.frombuffer(current.buffer, dtype=dtype, count=count, offset=offset)
 
 
-def _dense(offset: int, count: int, dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
-    flat = torch.frombuffer(current.buffer, dtype=dtype, count=count, offset=offset)
-    return flat.view(shape)
+def _dense(offset: int, dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
+    return tensor_at(current.buffer, offset, dtype, shape)
 
 
 def _strided(
@@ -181,9 +181,7 @@ class Plan:
         self.found.append(found)
         if not dense:
             return _strided, (found.offset, placed, dtype, shape, tensor.stride())
-        if len(shape) == 1:
-            return _vector, (found.offset, count, dtype)
-        return _dense, (found.offset, count, dtype, shape)
+        return _dense, (found.offset, dtype, shape)
 
     def _offset_of(self, found: _Found) -> int:
         """Return where its bytes go, or are, if it was collated into the slot."""

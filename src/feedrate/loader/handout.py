@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from feedrate.loader.crew import Crew, Worker
 from feedrate.loader.ledger import Ledger
+
+_INT = {int}
+
+
+def _pack(number: int, index: Any) -> bytes:
+    """Return the message that gives a batch; plain indices need no pickler that knows of more."""
+    plain = type(index) is int or (type(index) is list and set(map(type, index)) == _INT)
+    dumps = pickle.dumps if plain else ForkingPickler.dumps
+    return bytes(dumps((number, index)))
 
 
 class Handout:
@@ -59,7 +69,7 @@ class Handout:
     @staticmethod
     def give(number: int, index: Any, worker: Worker) -> None:
         """Send a batch's number and index to a worker."""
-        worker.send(bytes(ForkingPickler.dumps((number, index))))
+        worker.send(_pack(number, index))
 
     def _whose_turn(self) -> Worker | None:
         workers = self._crew.workers
