@@ -210,8 +210,8 @@ def render(rows: list[Row], cost: float, least: float, most: float) -> str:
     )
     about = (
         "The rate that feedrate measures over that of a plain hand-written loop, warm epochs, "
-        f"{PAIRS} pairs in turns (goal: the median within 5 % of 1). With workers each value is the "
-        "median of three processes, which differ by a fifth from one another. The measured "
+        f"{PAIRS} pairs in turns (goal: the median within 5 % of 1). With workers each value is "
+        "the median of three processes, which differ by a fifth from one another. The measured "
         f"loop takes {cost * 1e6:.2f} µs a batch more than a bare one (median of 21, "
         f"{least * 1e6:.2f} to "
         f"{most * 1e6:.2f}), which is this share of a batch; the process that watches the memory "
