@@ -31,6 +31,7 @@ ErrorKind = Literal[
     "exited",
     "timeout",
     "interrupted",
+    "fixed_workers",
 ]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from feedrate.host.files import SystemReader
 from feedrate.host.limits import affinity, local_ranks, memory_limits, shm_space, usable_cpus
 from feedrate.host.memory import parse_smaps_rollup
-from feedrate.loader.controller import Controller, Decision, Window
+from feedrate.loader.controller import TOLERANCE, Controller, Decision, Window
 
 if TYPE_CHECKING:
     from feedrate.loader.iterator import ElasticIterator
@@ -36,15 +36,34 @@ class Pilot:
     Args:
         most: the highest number of workers.
         prefetch: the prefetch factor to begin with.
+        tolerance: gains below this share are none.
+        ram_bytes: what the main process, its workers and the batches that wait may take together.
+        shm_bytes: what the batches that wait may take of ``/dev/shm``.
+        on_window: told of each window, once the decision that follows from it is in ``history``.
     """
 
-    def __init__(self, *, most: int = MOST_WORKERS, prefetch: int = 2) -> None:
+    def __init__(
+        self,
+        *,
+        most: int = MOST_WORKERS,
+        prefetch: int = 2,
+        tolerance: float = TOLERANCE,
+        ram_bytes: int | None = None,
+        shm_bytes: int | None = None,
+        on_window: Callable[[Window], None] | None = None,
+    ) -> None:
         self._reader = SystemReader()
         ranks = local_ranks(os.environ)
         self.cpus = usable_cpus(self._reader, affinity()).cpus / ranks
         self._ranks = ranks
         self._most = most
-        self.controller = Controller(cpus=self.cpus, most=most, prefetch=prefetch)
+        self._ram_bytes = ram_bytes
+        self._shm_bytes = shm_bytes
+        self._on_window = on_window
+        self.paused = False
+        self.controller = Controller(
+            cpus=self.cpus, most=most, prefetch=prefetch, tolerance=tolerance
+        )
         self.history: list[Decision] = []
         self._skip = SETTLING_ROUNDS
         self._left_out = 0
@@ -71,9 +90,10 @@ class Pilot:
         self._cpu_at = None
 
     def after_batch(self, iterator: ElasticIterator, wait: float, step: float | None) -> None:
-        """Count a batch that the loop has just got, with the step before it."""
-        if step is None:
+        """Count a batch that the loop has just got, with the step before it; unless paused."""
+        if step is None or self.paused:
             self._cpu_at = None
+            iterator.take_fetches()
             return
         if self._left_out > 0:
             self._left_out -= 1
@@ -123,6 +143,9 @@ class Pilot:
             decision = self.controller.observe(window)
         if decision is not None:
             self.note(decision)
+        if self._on_window is not None:
+            self._on_window(window)
+        if decision is not None:
             if (decision.level, decision.prefetch) != (iterator.level, iterator.prefetch):
                 iterator.set_level(decision.level, decision.prefetch)
                 self._left_out = SETTLING_ROUNDS * iterator.level
@@ -157,7 +180,27 @@ class Pilot:
             if fitting < most:
                 most = fitting
                 reason = f"/dev/shm is short: {space.free / 2**20:.0f} MiB are free"
-        return most, reason
+        return min((most, reason), *self._what_is_allowed(own, batches))
+
+    def _what_is_allowed(self, own: int, batches: int) -> list[tuple[int, str]]:
+        """Return the same for each budget that was given."""
+        allowed = []
+        if self._ram_bytes is not None and own + batches > 0:
+            fitting = int((self._ram_bytes - self._main_bytes()) / (own + batches))
+            allowed.append((fitting, f"the budget of {self._ram_bytes / 2**20:.0f} MiB of memory"))
+        if self._shm_bytes is not None and batches > 0:
+            fitting = int(self._shm_bytes / batches)
+            allowed.append((fitting, f"the budget of {self._shm_bytes / 2**20:.0f} MiB of /dev/shm"))
+        return [
+            (most, f"{reason} holds {max(most, 1)} worker{'s'[: most > 1]}") for most, reason in allowed
+        ]
+
+    def _main_bytes(self) -> int:
+        """Return the memory of this process, with what the workers share with it."""
+        try:
+            return parse_smaps_rollup(self._reader.read("/proc/self/smaps_rollup") or "").rss
+        except ValueError:
+            return 0
 
     def _worker_bytes(self, iterator: ElasticIterator) -> int:
         """Return the most memory that one worker has to itself."""

@@ -45,6 +45,21 @@ def set_checked_attribute(loader: DataLoader[Any], name: str, value: object) -> 
     object.__setattr__(loader, name, value)
 
 
+def end_workers(iterator: object) -> None:
+    """End the workers of an iterator that is not asked again; do nothing where it has none."""
+    end = getattr(iterator, "_shutdown_workers", None)
+    if end is not None:
+        end()
+
+
+def changes_of(tensor: torch.Tensor) -> int | None:
+    """Return how often a tensor was changed in place, ``None`` where torch does not count."""
+    try:
+        return int(tensor._version)
+    except (AttributeError, RuntimeError):  # an inference tensor has no count
+        return None
+
+
 def worker_exit_codes(trace: TracebackType | None, patience: float = 0.0) -> tuple[int, ...]:
     """Return the exit codes of the ended workers of an iterator that an exception came through.
 

@@ -31,7 +31,12 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Ramp(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Let the loader's workers grow as ``num_workers="auto"`` does, until settled or time is up."""
+    """Let the loader's workers grow as ``num_workers="auto"`` does, until settled or time is up.
+
+    ``ram_bytes`` is what the main process, its workers and the batches that wait may take together,
+    ``shm_bytes`` what of it may be in ``/dev/shm``. ``trained``: only iterations count in which an
+    optimizer steps. A loader whose workers cannot come and go fails with the kind "fixed_workers".
+    """
 
     seconds: float
     loader: int
@@ -39,16 +44,19 @@ class Ramp(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     tolerance: float
     ram_bytes: int | None = None
     shm_bytes: int | None = None
+    trained: bool = False
 
 
 class Static(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Measure the loader for ``seconds`` with the spec's settings, or its own where these are None.
 
-    The first batches and start-up are kept apart.
+    The first batches and start-up are kept apart. ``trained``: only iterations count in which an
+    optimizer steps, as the loader's ``optimizer_steps`` in the look tell that they do.
     """
 
     seconds: float
     loader: int
+    trained: bool = False
 
 
 Session = Look | Ramp | Static
