@@ -145,10 +145,11 @@ class Pilot:
             self.note(decision)
         if self._on_window is not None:
             self._on_window(window)
-        if decision is not None:
-            if (decision.level, decision.prefetch) != (iterator.level, iterator.prefetch):
-                iterator.set_level(decision.level, decision.prefetch)
-                self._left_out = SETTLING_ROUNDS * iterator.level
+        if decision is None:
+            return
+        if (decision.level, decision.prefetch) != (iterator.level, iterator.prefetch):
+            iterator.set_level(decision.level, decision.prefetch)
+            self._left_out = SETTLING_ROUNDS * iterator.level
 
     def note(self, decision: Decision) -> None:
         """Keep a decision and log it."""
@@ -187,12 +188,13 @@ class Pilot:
         allowed = []
         if self._ram_bytes is not None and own + batches > 0:
             fitting = int((self._ram_bytes - self._main_bytes()) / (own + batches))
-            allowed.append((fitting, f"the budget of {self._ram_bytes / 2**20:.0f} MiB of memory"))
+            allowed.append((fitting, f"{self._ram_bytes / 2**20:.0f} MiB of memory"))
         if self._shm_bytes is not None and batches > 0:
             fitting = int(self._shm_bytes / batches)
-            allowed.append((fitting, f"the budget of {self._shm_bytes / 2**20:.0f} MiB of /dev/shm"))
+            allowed.append((fitting, f"{self._shm_bytes / 2**20:.0f} MiB of /dev/shm"))
         return [
-            (most, f"{reason} holds {max(most, 1)} worker{'s'[: most > 1]}") for most, reason in allowed
+            (most, f"the budget of {budget} has room for {max(most, 1)}")
+            for most, budget in allowed
         ]
 
     def _main_bytes(self) -> int:
