@@ -22,7 +22,16 @@ import msgspec
 from feedrate.measure import wire
 from feedrate.measure.failure import describe_end, describe_hang, describe_refusal, with_memory_kill
 from feedrate.measure.observer import Observer
-from feedrate.records import DevicePeaks, Epoch, LoaderFacts, MemorySnapshot, Peaks, RunError
+from feedrate.records import (
+    Choice,
+    DevicePeaks,
+    Epoch,
+    LoaderFacts,
+    MemorySnapshot,
+    Peaks,
+    RunError,
+    Window,
+)
 
 CHILD_MARK = "FEEDRATE_CHILD"
 """Set in a child's environment, so that a target that measures itself can be told from a user."""
@@ -54,6 +63,9 @@ class Outcome:
     ready: wire.Ready | None = None
     facts: LoaderFacts | None = None
     epochs: tuple[Epoch, ...] = ()
+    windows: tuple[Window, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    used: wire.Used | None = None
     device: DevicePeaks | None = None
     error: RunError | None = None
     snapshots: tuple[MemorySnapshot, ...] = ()
@@ -85,6 +97,9 @@ class _Heard:
     ready: wire.Ready | None = None
     facts: LoaderFacts | None = None
     epochs: list[Epoch] = field(default_factory=list)
+    windows: list[Window] = field(default_factory=list)
+    choices: list[Choice] = field(default_factory=list)
+    used: wire.Used | None = None
     device: DevicePeaks | None = None
     error: RunError | None = None
     finished: bool = False
@@ -100,6 +115,14 @@ class _Heard:
         elif isinstance(message, wire.EpochDone):
             self.epochs.append(message.epoch)
             self.facts = message.facts
+        elif isinstance(message, wire.WindowDone):
+            self.windows.append(message.window)
+        elif isinstance(message, wire.Chosen):
+            self.choices.append(message.choice)
+        elif isinstance(message, wire.Used):
+            self.used = message
+            measured = (use for use in message.loaders if use.number == message.training_loader)
+            self.facts = next((use.facts for use in measured), self.facts)
         elif isinstance(message, wire.Failed):
             self.error = message.error
         elif isinstance(message, wire.Finished):
@@ -157,6 +180,9 @@ class SubprocessExecutor:
             ready=heard.ready,
             facts=heard.facts,
             epochs=tuple(heard.epochs),
+            windows=tuple(heard.windows),
+            choices=tuple(heard.choices),
+            used=heard.used,
             device=heard.device,
             error=error,
             snapshots=observer.snapshots(),

@@ -211,15 +211,23 @@ class Manager:
 def make_run(outcome: Outcome, *, position: int, repeat: int) -> Run:
     """Return the record of one child."""
     first = outcome.epochs[0] if outcome.epochs else None
+    used = outcome.used
+    startup = used.startup_seconds if used is not None else None
+    if first is not None:
+        startup = first.begin_seconds + first.batch_waits[0]
     return Run(
         position=position,
         repeat=repeat,
         setup_seconds=outcome.ready.setup_seconds if outcome.ready else None,
-        startup_seconds=first.begin_seconds + first.batch_waits[0] if first else None,
+        startup_seconds=startup,
         seconds=outcome.seconds,
         other_cpu_seconds=outcome.other_cpu_seconds,
         facts=outcome.facts,
         epochs=outcome.epochs,
+        windows=outcome.windows,
+        choices=outcome.choices,
+        loaders=used.loaders if used is not None else (),
+        training_loader=used.training_loader if used is not None else None,
         memory=outcome.snapshots,
         peaks=outcome.peaks,
         device=outcome.device,
