@@ -1,0 +1,1 @@
+"""What mends memory growth: shared records, image files, seeds, a guard."""
