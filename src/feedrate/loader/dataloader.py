@@ -45,6 +45,11 @@ class DataLoader(TorchDataLoader[T_co]):
             every tensor, as torch does it.
     """
 
+    transport: Transport
+    on_worker_death: OnWorkerDeath
+    pilot: Pilot | None
+    _iterators: weakref.WeakSet[Any]
+
     def __init__(
         self,
         dataset: Any,
@@ -59,25 +64,29 @@ class DataLoader(TorchDataLoader[T_co]):
         transport: Transport = "arena",
         **kwargs: Any,
     ) -> None:
-        if on_worker_death not in ("raise", "replace", None):
-            raise ValueError(
-                f'on_worker_death takes "raise" or "replace", and not {on_worker_death!r}'
-            )
         if max_workers < 1:
             raise ValueError(f"max_workers must be 1 or more, not {max_workers}")
-        if transport not in ("arena", "torch"):
-            raise ValueError(f'transport takes "arena" or "torch", and not {transport!r}')
-        self.transport: Transport = transport
-        self.pilot: Pilot | None = None
-        self._iterators: weakref.WeakSet[Any] = weakref.WeakSet()
+        is_auto = isinstance(num_workers, str)
+        if on_worker_death is None:
+            on_worker_death = "replace" if is_auto else "raise"
+        check_ways(transport, on_worker_death)
+        self._become_elastic(transport, on_worker_death)
         if isinstance(num_workers, str):
             if num_workers != "auto":
                 raise ValueError(f'num_workers takes a number or "auto", and not {num_workers!r}')
-            on_worker_death = on_worker_death or "replace"
             num_workers = self._begin_auto(dataset, max_workers, kwargs)
-        self.on_worker_death: OnWorkerDeath = on_worker_death or "raise"
         super().__init__(
             dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, *args, **kwargs
+        )
+
+    def _become_elastic(self, transport: Transport, on_worker_death: OnWorkerDeath) -> None:
+        """Set what this class adds to torch's; `feedrate.loader.adopt` does it to a made loader."""
+        # not by setattr: the class of a loader that is adopted may guard it
+        vars(self).update(
+            transport=transport,
+            on_worker_death=on_worker_death,
+            pilot=None,
+            _iterators=weakref.WeakSet(),
         )
 
     def _begin_auto(self, dataset: Any, most: int, kwargs: dict[str, Any]) -> int:
@@ -137,6 +146,19 @@ class DataLoader(TorchDataLoader[T_co]):
         return iterator
 
     _latest: Any = staticmethod(lambda: None)
+
+    def __repr__(self) -> str:
+        """Return one line: what it loads, in which batches, by how many workers."""
+        name = "feedrate.DataLoader" if type(self) is DataLoader else type(self).__qualname__
+        batches = f"batch_size {self.batch_size}"
+        if self.batch_size is None and self.batch_sampler is not None:
+            batches = f"batches of {type(self.batch_sampler).__qualname__}"
+        is_auto = self.pilot is not None or bool(self._fixed_history)
+        workers = f"auto ({self.num_workers} now)" if is_auto else self.num_workers
+        return (
+            f"<{name} of {type(self.dataset).__qualname__}: {batches}, num_workers {workers}, "
+            f"transport {self.transport}>"
+        )
 
     @property
     def active_workers(self) -> int:
@@ -216,14 +238,31 @@ class DataLoader(TorchDataLoader[T_co]):
             raise ValueError("there are no workers: set num_workers to 1 or more")
 
 
+def check_ways(transport: str, on_worker_death: str) -> None:
+    """Raise unless there are such a transport and such a way to take a worker's death.
+
+    Raises:
+        ValueError: one of them is unknown.
+    """
+    if on_worker_death not in ("raise", "replace"):
+        raise ValueError(f'on_worker_death takes "raise" or "replace", and not {on_worker_death!r}')
+    if transport not in ("arena", "torch"):
+        raise ValueError(f'transport takes "arena" or "torch", and not {transport!r}')
+
+
+def obstacle() -> str | None:
+    """Return why workers cannot be elastic here, and torch's own are used; ``None`` if they can."""
+    missing = missing_names()
+    if missing:
+        return f"this torch has no {', '.join(missing)}"
+    return None if hasattr(os, "register_at_fork") else "this platform has no fork"
+
+
 def _is_supported(loss: str | None) -> bool:
     """Tell whether workers can be elastic here; warn of what is lost where they cannot."""
-    missing = missing_names()
-    if not missing and hasattr(os, "register_at_fork"):
-        return True
-    if loss is not None:
-        why = f"this torch has no {', '.join(missing)}" if missing else "this platform has no fork"
+    why = obstacle()
+    if why is not None and loss is not None:
         warnings.warn(
             f"feedrate.DataLoader runs as torch's own here, since {why}: {loss}", stacklevel=4
         )
-    return False
+    return why is None
