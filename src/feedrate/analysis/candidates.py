@@ -1,0 +1,133 @@
+"""Which settings are worth a race against the user's own: only what measurements speak for."""
+
+from __future__ import annotations
+
+import msgspec
+
+from feedrate.analysis.tuned import TORCH_PREFETCH, Tuned, cheapest, same_settings
+from feedrate.analysis.windows import Stretch
+from feedrate.settings import LoaderSettings
+
+_NEAR = 0.9
+"""No workers are tried where they should reach this share of the best level: what a level gains by
+taking batches from other processes, and what that costs, is known no better."""
+_PAGEABLE_BYTES_A_SECOND = 4 * 2**30
+"""What a copy from pageable memory to an accelerator moves at least; only used to leave pinning
+out where even that is too short to matter."""
+
+
+class Restart(msgspec.Struct, frozen=True, kw_only=True):
+    """What workers that are started for each epoch cost: seconds of start and of an epoch.
+
+    ``epoch_seconds`` is ``None`` where the loader tells no length.
+    """
+
+    start_seconds: float
+    epoch_seconds: float | None
+
+
+def chosen_level(tuned: Tuned) -> Stretch | None:
+    """Return the level that the search chose; ``None`` where no level was measured.
+
+    Of a ramp its last choice, of single runs the cheapest within the tolerance of the fastest. A
+    level at which a worker died is none, though it was measured before.
+    """
+    sound = [each for each in tuned.levels if each.level != tuned.broken_level and each.level > 0]
+    if tuned.choices and tuned.broken_level is None:
+        last = tuned.level(tuned.choices[-1].level)
+        if last in sound:
+            return last
+    return cheapest(sound, tuned.procedure.tolerance)
+
+
+def moved_prefetch(tuned: Tuned) -> int | None:
+    """Return the prefetch factor that the ramp found better than the one it began with."""
+    seen = [choice.prefetch for choice in tuned.choices if choice.prefetch is not None]
+    return seen[-1] if seen and tuned.broken_level is None and seen[-1] != seen[0] else None
+
+
+def restart(tuned: Tuned) -> Restart | None:
+    """Return what starting workers for each epoch costs, where that is worth avoiding.
+
+    ``None`` where the start is short against an epoch, or nothing tells.
+    """
+    chosen = chosen_level(tuned)
+    facts = tuned.facts
+    started = [
+        run.startup_seconds
+        for run in (*tuned.runs, *tuned.ramp_runs)
+        if run.startup_seconds is not None and _had_workers(tuned, run.windows)
+    ]
+    if chosen is None or facts is None or tuned.use is None or not started:
+        return None
+    epoch = None
+    if facts.length and chosen.batch_rate > 0:
+        epoch = facts.length / chosen.batch_rate
+    found = Restart(start_seconds=max(started), epoch_seconds=epoch)
+    if epoch is not None:
+        return found if found.start_seconds > tuned.procedure.tolerance * epoch else None
+    return found if tuned.use.epochs > 1 else None
+
+
+def zero_may_win(tuned: Tuned) -> bool:
+    """Say whether the main process alone may be as fast as workers, and is not the user's own."""
+    best = max((each.batch_rate for each in tuned.levels), default=0.0)
+    if tuned.own is None or tuned.own.num_workers == 0 or not tuned.roof.fetch:
+        return False
+    return tuned.roof.at(0) >= _NEAR * best
+
+
+def pinning_may_matter(tuned: Tuned) -> bool:
+    """Say whether copies to an accelerator from pageable memory may take more than the tolerance.
+
+    The copy is put at its slowest, so that what is left out is too short on every machine.
+    """
+    chosen, facts = chosen_level(tuned), tuned.facts
+    if tuned.metadata.accelerator is None or chosen is None or facts is None or facts.pin_memory:
+        return False
+    copy = facts.batch_bytes / _PAGEABLE_BYTES_A_SECOND
+    return copy * chosen.batch_rate > tuned.procedure.tolerance
+
+
+def candidates(tuned: Tuned) -> tuple[LoaderSettings, ...]:
+    """Return the settings to race, the most promising first; none that the user has already.
+
+    Settings that are not named stay as the target has them.
+    """
+    chosen, own = chosen_level(tuned), tuned.own
+    if chosen is None or own is None:
+        return ()
+    first = _at(tuned, chosen.level)
+    found = [first]
+    sound = [each for each in tuned.levels if each.level not in (0, tuned.broken_level)]
+    fastest = max(sound, key=lambda each: each.rate)
+    if fastest.rate > chosen.rate:
+        found.append(_at(tuned, fastest.level))
+    if zero_may_win(tuned):
+        found.append(LoaderSettings(num_workers=0))
+    if pinning_may_matter(tuned):
+        found.append(msgspec.structs.replace(first, pin_memory=True))
+    distinct: list[LoaderSettings] = []
+    for each in found:
+        if not any(same_settings(each, other, own) for other in (own, *distinct)):
+            distinct.append(each)
+    return tuple(distinct)
+
+
+def _at(tuned: Tuned, level: int) -> LoaderSettings:
+    own = tuned.own
+    assert own is not None, "levels are measured after the look"
+    prefetch = moved_prefetch(tuned)
+    has = own.prefetch_factor or TORCH_PREFETCH
+    keeps = restart(tuned) is not None and not own.persistent_workers
+    return LoaderSettings(
+        num_workers=level,
+        prefetch_factor=prefetch if prefetch != has else None,
+        persistent_workers=True if keeps else None,
+    )
+
+
+def _had_workers(tuned: Tuned, windows: tuple[object, ...]) -> bool:
+    """Say whether a run that these windows are of started workers; the look may have none."""
+    looked = windows and tuned.look_windows and windows[0] is tuned.look_windows[0]
+    return not looked or (tuned.own is not None and tuned.own.num_workers > 0)

@@ -1,0 +1,93 @@
+"""Settings that ran against the user's own: which of them wins, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+import msgspec
+
+from feedrate.analysis.stats import Ratio, ratio
+from feedrate.records import Benchmark, RunError
+from feedrate.settings import LoaderSettings
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting of the race: its rate in items/s in each round that it finished, by repeat.
+
+    ``differs`` says that its epochs have another number of batches than the user's own, so that
+    the rates cannot be compared: `feedrate.analysis.delivery` has the causes.
+    """
+
+    benchmark: Benchmark
+    own: bool
+    rates: dict[int, float]
+    error: RunError | None = None
+    differs: bool = False
+
+    @property
+    def settings(self) -> LoaderSettings:
+        """What was run."""
+        return self.benchmark.settings
+
+    @property
+    def rate(self) -> float:
+        """The median of the rates; 0 where no round was finished."""
+        return median(self.rates.values()) if self.rates else 0.0
+
+    @property
+    def sound(self) -> bool:
+        """Whether it may go on: it neither failed nor does other work, and was not left out."""
+        return self.error is None and not self.differs and self.benchmark.skipped is None
+
+
+class Duel(msgspec.Struct, frozen=True, kw_only=True):
+    """The winner of the race against the user's own settings, by the rounds that both finished."""
+
+    winner: Entry
+    own: Entry
+    ratio: Ratio
+    rounds: int
+
+
+def winner(entries: Sequence[Entry], tolerance: float) -> Entry | None:
+    """Return the cheapest candidate within the tolerance of the fastest; not the user's own.
+
+    Of those that ran the most rounds: one that left earlier has lost already.
+    """
+    known = [each for each in entries if not each.own and each.rates and each.sound]
+    rounds = max((len(each.rates) for each in known), default=0)
+    known = [each for each in known if len(each.rates) == rounds]
+    best = max((each.rate for each in known), default=0.0)
+    enough = [each for each in known if each.rate * (1 + tolerance) >= best]
+    return min(enough, key=lambda each: expense(each.settings), default=None)
+
+
+def duel(entries: Sequence[Entry], tolerance: float) -> Duel | None:
+    """Return how the winner compares with the user's own settings; ``None`` where one is missing.
+
+    Paired: round k of both was measured at nearly the same time.
+    """
+    best = winner(entries, tolerance)
+    own = next((each for each in entries if each.own), None)
+    if best is None or own is None:
+        return None
+    both = sorted(best.rates.keys() & own.rates.keys())
+    if not both:
+        return None
+    return Duel(
+        winner=best,
+        own=own,
+        ratio=ratio([best.rates[k] for k in both], [own.rates[k] for k in both], paired=True),
+        rounds=len(both),
+    )
+
+
+def expense(settings: LoaderSettings) -> tuple[int, int, bool, bool]:
+    """Order settings by what they cost: workers, then batches that wait, then the rest."""
+    return (
+        settings.num_workers,
+        settings.prefetch_factor or 0,
+        bool(settings.pin_memory),
+        bool(settings.persistent_workers),
+    )

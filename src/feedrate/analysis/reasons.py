@@ -1,0 +1,80 @@
+"""Why each recommended setting is recommended, and the line to write."""
+
+from __future__ import annotations
+
+from feedrate.analysis.candidates import chosen_level, restart
+from feedrate.analysis.tuned import Tuned
+from feedrate.analysis.wording import limit, rate, workers
+from feedrate.settings import LoaderSettings
+from feedrate.units import seconds
+
+_WRITTEN = (
+    "num_workers", "prefetch_factor", "pin_memory", "persistent_workers", "batch_size",
+)  # fmt: skip
+
+
+def line(settings: LoaderSettings) -> str:
+    """Return the arguments to write: "num_workers=4, persistent_workers=True"."""
+    named = ((name, getattr(settings, name)) for name in _WRITTEN)
+    return ", ".join(f"{name}={value!r}" for name, value in named if value is not None)
+
+
+def reasons(tuned: Tuned, settings: LoaderSettings) -> tuple[str, ...]:
+    """Return one sentence for each setting that is named, in the order of `line`."""
+    found = [_workers(tuned, settings)]
+    if settings.prefetch_factor is not None:
+        found.append(
+            f"prefetch_factor={settings.prefetch_factor}: batches take uneven time, and a deeper "
+            "queue was faster in the ramp."
+        )
+    if settings.pin_memory:
+        found.append("pin_memory=True: copies to the accelerator are faster from pinned memory.")
+    if settings.persistent_workers:
+        found.append(_persistent(tuned))
+    return tuple(found)
+
+
+def _workers(tuned: Tuned, settings: LoaderSettings) -> str:
+    count = settings.num_workers
+    if count == 0:
+        own = tuned.own
+        extra = ""
+        if own is not None and own.num_workers > 0:
+            extra = " Leave prefetch_factor and persistent_workers out: they need workers."
+        return (
+            "num_workers=0: moving a batch between processes costs more than making it in the "
+            f"main process.{extra}"
+        )
+    head = f"num_workers={count}: "
+    measured = tuned.level(count)
+    best = max(tuned.levels, key=lambda each: each.rate, default=None)
+    if measured is None or best is None:
+        return f"{head}found by an earlier tune."
+    if best.level == count:
+        text = f"the fastest of {len(tuned.levels)} levels measured, {rate(best.rate)}"
+        if len(tuned.levels) == 1:
+            text = f"the only level measured, {rate(best.rate)}"
+    elif best.rate <= (1 + tuned.procedure.tolerance) * measured.rate:
+        text = (
+            f"the fewest within {limit(tuned.procedure.tolerance)} of the fastest level "
+            f"({rate(measured.rate)}; {rate(best.rate)} at {best.level})"
+        )
+    else:
+        text = f"{rate(measured.rate)}, and no faster level held out in the race"
+    return f"{head}{text}."
+
+
+def _persistent(tuned: Tuned) -> str:
+    cost = restart(tuned)
+    if cost is None:
+        return "persistent_workers=True: workers are not started again for each epoch."
+    text = f"persistent_workers=True: the start of workers takes {seconds(cost.start_seconds)}"
+    if cost.epoch_seconds is not None:
+        text += f" of each epoch of {seconds(cost.epoch_seconds)}"
+    return f"{text}; changes to the dataset after its first epoch are no longer seen by them."
+
+
+def chosen_words(tuned: Tuned) -> str:
+    """Return what the search alone speaks for: "6 workers", "" where it found nothing."""
+    chosen = chosen_level(tuned)
+    return workers(chosen.level) if chosen is not None else ""

@@ -1,0 +1,233 @@
+"""What a tune has measured so far, read off its suite: the loader, the ceiling, levels, the race.
+
+Everything that plans, judges or shows a tune starts from here. A tune's benchmarks are told apart
+by their part: one look at the settings as they are, one ramp, single runs at chosen levels where a
+ramp is not possible, and the race, in which settings are run against the user's own in rotated
+rounds. What an earlier tune had found and is only confirmed now comes as the part `EARLIER`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from feedrate.analysis.race import Entry
+from feedrate.analysis.roofline import Roofline, roofline
+from feedrate.analysis.windows import Stretch, by_level, of_phase, together
+from feedrate.records import (
+    Benchmark,
+    Choice,
+    LoaderFacts,
+    LoaderUse,
+    Metadata,
+    Procedure,
+    Run,
+    Suite,
+    Window,
+)
+from feedrate.settings import LoaderSettings
+
+LOOK, RAMP, LEVELS, RACE, EARLIER = "look", "ramp", "levels", "race", "earlier"
+OWN_LABEL = "your settings"
+TORCH_PREFETCH = 2
+"""torch's own prefetch_factor with workers where none is set."""
+
+
+class Tuned(msgspec.Struct, frozen=True, kw_only=True):
+    """A tune so far. ``None`` and empty: not measured (yet).
+
+    Attributes:
+        loaders: those that the script iterated; ``use`` is the one that it trains from.
+        own: its settings, all of them named.
+        look: the loop with its own settings; ``look_windows`` are behind it.
+        cached: the loop fed by one batch, the ceiling.
+        levels: one stretch for each level that was measured, ascending.
+        ramped: the levels are of one ramp and not of single runs.
+        choices: what the ramp decided, in order.
+        roof: the ceilings that follow.
+        race: the user's own settings and those held against them, in the order of measuring.
+        runs: every run, the earlier tune's left out, in the order of the benchmarks.
+        earlier: the levels are those of an earlier tune.
+    """
+
+    metadata: Metadata
+    procedure: Procedure
+    runs: tuple[Run, ...] = ()
+    loaders: tuple[LoaderUse, ...] = ()
+    use: LoaderUse | None = None
+    own: LoaderSettings | None = None
+    look: Stretch | None = None
+    look_windows: tuple[Window, ...] = ()
+    cached: Stretch | None = None
+    levels: tuple[Stretch, ...] = ()
+    ramped: bool = False
+    choices: tuple[Choice, ...] = ()
+    ramp_runs: tuple[Run, ...] = ()
+    level_runs: tuple[Benchmark, ...] = ()
+    roof: Roofline = Roofline(cpus=1.0)
+    race: tuple[Entry, ...] = ()
+    earlier: bool = False
+
+    @property
+    def facts(self) -> LoaderFacts | None:
+        """The training loader as it is."""
+        return self.use.facts if self.use is not None else None
+
+    @property
+    def most_gain(self) -> float | None:
+        """What a loader that costs nothing would gain, as a share of the present rate."""
+        if self.look is None or self.cached is None or self.look.rate <= 0:
+            return None
+        return max(0.0, self.cached.rate / self.look.rate - 1)
+
+    @property
+    def spent(self) -> float:
+        """The seconds that all runs took."""
+        return sum(run.seconds or 0.0 for run in self.runs)
+
+    @property
+    def own_entry(self) -> Entry | None:
+        """The user's own settings in the race."""
+        return next((entry for entry in self.race if entry.own), None)
+
+    @property
+    def broken_level(self) -> int | None:
+        """The level at which the ramp's child failed; ``None`` where it did not."""
+        failed = any(
+            run.error is not None and run.error.kind not in ("interrupted", "fixed_workers")
+            for run in self.ramp_runs
+        )
+        return self.choices[-1].level if failed and self.choices else None
+
+    def level(self, count: int) -> Stretch | None:
+        """Return what was measured at a level."""
+        return next((each for each in self.levels if each.level == count), None)
+
+
+def read(suite: Suite) -> Tuned:
+    """Return what the suite of a tune holds."""
+    look = next(iter(_runs(suite, LOOK)), None)
+    use = _training_loader(look)
+    own = own_settings(use.facts) if use is not None else None
+    earlier = _runs(suite, EARLIER) if not _runs(suite, RAMP) else ()
+    ramp = earlier or _runs(suite, RAMP)
+    level_runs = tuple(b for b in suite.benchmarks if b.part == LEVELS)
+    single = (*earlier, *(run for b in level_runs for run in b.runs))
+    ramp_levels = by_level(w for run in ramp for w in of_phase(run.windows, "ramp"))
+    levels = ramp_levels or by_level(w for run in single for w in of_phase(run.windows, "static"))
+    windows = look.windows if look is not None else ()
+    own_windows = of_phase(windows, "own")
+    stretch, cached = together(own_windows), together(of_phase(windows, "cached"))
+    without_workers = (stretch,) if stretch is not None and stretch.level == 0 else ()
+    return Tuned(
+        metadata=suite.metadata,
+        procedure=suite.procedure,
+        runs=tuple(run for b in suite.benchmarks if b.part != EARLIER for run in b.runs),
+        loaders=look.loaders if look is not None else (),
+        use=use,
+        own=own,
+        look=stretch,
+        look_windows=own_windows,
+        cached=cached,
+        levels=levels,
+        ramped=bool(ramp_levels),
+        choices=tuple(choice for run in ramp for choice in run.choices),
+        ramp_runs=ramp,
+        level_runs=level_runs,
+        roof=roofline((*without_workers, *levels), cached, suite.metadata.usable_cpus),
+        race=_race(suite, own, use),
+        earlier=bool(earlier),
+    )
+
+
+def own_settings(facts: LoaderFacts) -> LoaderSettings:
+    """Return the settings that a loader has, each of them named."""
+    fed = facts.num_workers > 0
+    return LoaderSettings(
+        num_workers=facts.num_workers,
+        prefetch_factor=facts.prefetch_factor if fed else None,
+        pin_memory=facts.pin_memory,
+        persistent_workers=facts.persistent_workers if fed else None,
+    )
+
+
+def same_settings(one: LoaderSettings, other: LoaderSettings, own: LoaderSettings) -> bool:
+    """Say whether two settings are the same on a loader that has ``own``."""
+    return _effective(one, own) == _effective(other, own)
+
+
+def run_rate(run: Run) -> float | None:
+    """Return the items/s of a run with given settings; ``None`` if it failed or has none."""
+    if run.error is not None:
+        return None
+    stretch = together(of_phase(run.windows, "static"))
+    return stretch.rate if stretch is not None and stretch.rate > 0 else None
+
+
+def cheapest(levels: Sequence[Stretch], tolerance: float) -> Stretch | None:
+    """Return the lowest level whose rate is within the tolerance of the best; ``None`` of none."""
+    best = max((each.rate for each in levels), default=0.0)
+    enough = [each for each in levels if each.rate * (1 + tolerance) >= best]
+    return min(enough, key=lambda each: each.level, default=None)
+
+
+def _effective(settings: LoaderSettings, own: LoaderSettings) -> tuple[object, ...]:
+    pin = own.pin_memory if settings.pin_memory is None else settings.pin_memory
+    if settings.num_workers == 0:
+        return (0, pin)
+    keeps = settings.persistent_workers
+    return (
+        settings.num_workers,
+        pin,
+        settings.prefetch_factor or own.prefetch_factor or TORCH_PREFETCH,
+        bool(own.persistent_workers if keeps is None else keeps),
+    )
+
+
+def _runs(suite: Suite, part: str) -> tuple[Run, ...]:
+    return tuple(run for b in suite.benchmarks if b.part == part for run in b.runs)
+
+
+def _training_loader(look: Run | None) -> LoaderUse | None:
+    if look is None:
+        return None
+    return next((use for use in look.loaders if use.number == look.training_loader), None)
+
+
+def _race(suite: Suite, own: LoaderSettings | None, use: LoaderUse | None) -> tuple[Entry, ...]:
+    if use is None:
+        return ()
+    entries = [b for b in suite.benchmarks if b.part == RACE]
+    usual = _epoch_batches(use) or next(
+        (found for b in entries if b.settings == own and (found := _batches(b, use.number))), None
+    )
+    return tuple(
+        Entry(
+            benchmark=b,
+            own=b.settings == own,
+            rates={run.repeat: rate for run in b.runs if (rate := run_rate(run)) is not None},
+            error=next((run.error for run in b.runs if run.error is not None), None),
+            differs=_differ(usual, _batches(b, use.number), suite.procedure.tolerance),
+        )
+        for b in entries
+    )
+
+
+def _batches(benchmark: Benchmark, number: int) -> float | None:
+    """Return the batches of an epoch with given settings, where one came to its end."""
+    uses = (use for run in benchmark.runs for use in run.loaders if use.number == number)
+    return next((found for use in uses if (found := _epoch_batches(use))), None)
+
+
+def _epoch_batches(use: LoaderUse) -> float | None:
+    """Return the batches of an epoch, known where all that were begun came to their end."""
+    if not use.complete_epochs or use.complete_epochs != use.epochs:
+        return None
+    return use.batches / use.complete_epochs
+
+
+def _differ(usual: float | None, found: float | None, tolerance: float) -> bool:
+    if not usual or not found:
+        return False
+    return abs(found / usual - 1) > tolerance and abs(found - usual) > 1

@@ -1,0 +1,254 @@
+"""What follows from a tune: its answer, the recommendation, the findings.
+
+Pure functions of what was measured, so that a file can be judged again. Settings are recommended
+only as far as the race confirmed them: what the ramp alone speaks for is said as that.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from feedrate.analysis.candidates import candidates
+from feedrate.analysis.limiting import findings, look_evidence, made
+from feedrate.analysis.race import Duel, duel
+from feedrate.analysis.reasons import chosen_words, line, reasons
+from feedrate.analysis.stats import ENOUGH_RUNS, direction, verdict_same
+from feedrate.analysis.tuned import Tuned, read
+from feedrate.analysis.wording import change, figure, limit, percent, rate, ratio_of, workers
+from feedrate.records import Finding, Recommendation, Suite
+from feedrate.units import seconds
+
+Kind = Literal[
+    "nothing", "too_short", "step_bound", "gain", "cheaper", "keep", "undecided", "unconfirmed"
+]
+
+LEAST_BATCHES = 4
+"""Fewer batches of the user's own settings than this are no measurement."""
+_NO_FAILURE = ("interrupted", "fixed_workers")
+"""Ways in which a run ends that the course of a tune takes into account."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer in one word, and the comparison behind it where there is one.
+
+    "gain": the recommended settings are faster than the user's own. "cheaper": as fast with fewer
+    workers. "keep": nothing was found that is worth a change. "undecided": what was confirmed
+    leaves both possible. "unconfirmed": the search spoke for something that was not confirmed.
+    "step_bound": a loader that costs nothing would gain less than the tolerance. "too_short": too
+    few batches were delivered to measure. "nothing": nothing was measured.
+    """
+
+    kind: Kind
+    duel: Duel | None = None
+
+
+def judge(suite: Suite) -> tuple[Finding, ...]:
+    """Return the findings of a tune: the answer, what limits the loop, how it was measured."""
+    tuned = read(suite)
+    found = answer(tuned)
+    said = [_answer(tuned, found), *findings(tuned, found.kind, found.duel)]
+    return (*(each for each in said if each is not None), *_course(tuned, found))
+
+
+def recommend(suite: Suite) -> Recommendation | None:
+    """Return the settings that were confirmed; ``None`` where there is nothing to change."""
+    tuned = read(suite)
+    found = answer(tuned)
+    if found.kind not in ("gain", "cheaper") or found.duel is None or tuned.use is None:
+        return None
+    settings = found.duel.winner.settings
+    return Recommendation(
+        settings=settings,
+        reasons=reasons(tuned, settings),
+        ratio=ratio_of("rate against your settings", found.duel.ratio),
+        confirmations=found.duel.rounds,
+        line=line(settings),
+        file=tuned.use.file,
+        line_number=tuned.use.line,
+    )
+
+
+def answer(tuned: Tuned) -> Answer:
+    """Return the answer that the measurements allow."""
+    tolerance = tuned.procedure.tolerance
+    if tuned.look is None or tuned.own is None:
+        return Answer(kind="nothing")
+    if tuned.look.batches < LEAST_BATCHES:
+        return Answer(kind="too_short")
+    if tuned.most_gain is not None and tuned.most_gain < tolerance:
+        return Answer(kind="step_bound")
+    found = duel(tuned.race, tolerance)
+    if found is None:
+        # the search ended at the user's own settings, or was itself cut off
+        settled = tuned.levels and not tuned.race and _search_found_own(tuned)
+        return Answer(kind="keep" if settled else "unconfirmed")
+    return Answer(kind=_kind(tuned, found), duel=found)
+
+
+def _kind(tuned: Tuned, found: Duel) -> Kind:
+    assert tuned.own is not None, "a race is run against known settings"
+    if found.ratio.interval is None:
+        return "unconfirmed"
+    tolerance = tuned.procedure.tolerance
+    faster = direction(found.ratio) == "higher"
+    matters = found.ratio.value >= 1 + tolerance
+    verdict = verdict_same(found.ratio, tolerance)
+    if faster and matters:
+        return "gain"
+    fewer = found.winner.settings.num_workers < tuned.own.num_workers
+    if fewer and (verdict == "same" or faster):
+        return "cheaper"
+    return "undecided" if verdict == "undecided" and matters else "keep"
+
+
+def _search_found_own(tuned: Tuned) -> bool:
+    return not candidates(tuned)
+
+
+def _answer(tuned: Tuned, found: Answer) -> Finding | None:
+    if found.kind in ("nothing", "gain", "cheaper"):
+        return None  # said by what the search found wrong, with its measured gain
+    look = tuned.look
+    assert look is not None, "only an answer of nothing has no look"
+    if found.kind == "too_short":
+        return made(
+            "tune.too_short",
+            f"the loop got {look.batches} batch{'' if look.batches == 1 else 'es'} and ended: too "
+            "few to measure.",
+            severity="warning",
+            remedy="Let the script run longer: more epochs, or a larger part of the dataset.",
+        )
+    if found.kind == "step_bound":
+        return made(
+            "speed.step_bound",
+            f"your loop is step-bound: at most {percent(tuned.most_gain or 0)} to gain from a "
+            f"faster loader. It waits {percent(look.wait_share)} of the time; a step takes "
+            f"{seconds(look.step)}.",
+            evidence=look_evidence(tuned),
+            remedy="Keep your settings. What is left to make faster is the step itself.",
+        )
+    if found.kind == "unconfirmed":
+        return _unconfirmed(tuned)
+    return _kept(tuned, found)
+
+
+def _kept(tuned: Tuned, found: Answer) -> Finding:
+    """Say that the user's own settings stay, and what was held against them."""
+    against = found.duel
+    if against is None:
+        count = tuned.own.num_workers if tuned.own is not None else 0
+        return made(
+            "tune.keep",
+            f"the search ended at your own settings ({workers(count)}): keep them.",
+            evidence=look_evidence(tuned),
+        )
+    tried = f"{line(against.winner.settings)} {_changes(against)} in {_runs(against.rounds)}"
+    evidence = [ratio_of("rate against your settings", against.ratio)]
+    if found.kind == "undecided":
+        return made(
+            "tune.undecided",
+            f"{tried}; that does not settle whether it is faster. Keep your settings.",
+            severity="warning",
+            evidence=evidence,
+            remedy=_more_time(tuned),
+        )
+    return made(
+        "tune.keep",
+        f"{tried}: no gain beyond noise and {limit(tuned.procedure.tolerance)}. Keep your "
+        "settings.",
+        evidence=evidence,
+    )
+
+
+def _unconfirmed(tuned: Tuned) -> Finding:
+    best = chosen_words(tuned)
+    title = "no other number of workers could be measured, so nothing is recommended."
+    if best:
+        title = (
+            f"the search speaks for {best}, which was not confirmed against your settings: nothing "
+            "is recommended."
+        )
+    return made(
+        "tune.unconfirmed",
+        title,
+        severity="warning",
+        evidence=look_evidence(tuned),
+        remedy="" if _left_out(tuned) else "Let it run to its end; --budget says how long it may.",
+    )
+
+
+def _left_out(tuned: Tuned) -> list[Finding]:
+    """Return what the limits did not allow."""
+    return [
+        made(
+            "tune.skipped",
+            f"{each.benchmark.label} was not tried: {each.benchmark.skipped}.",
+            severity="warning",
+        )
+        for each in tuned.race
+        if each.benchmark.skipped is not None
+    ]
+
+
+def _course(tuned: Tuned, found: Answer) -> list[Finding]:
+    """Say what a reader must know of how it was measured: failures, and few confirmations."""
+    told = _left_out(tuned)
+    said: set[str] = set()
+    for run in tuned.runs:
+        if run.error is None or run.error.kind in _NO_FAILURE or run.error.sentence in said:
+            continue
+        sentence = run.error.sentence
+        said.add(sentence)
+        at = tuned.broken_level
+        ramp = any(run is each for each in tuned.ramp_runs)
+        where = f"with {workers(at)}, " if ramp and at is not None else ""
+        told.append(
+            made(
+                "tune.failed",
+                f"{where}a run failed: {sentence}",
+                severity="warning",
+                remedy="feedrate report FILE -v shows the whole traceback.",
+            )
+        )
+    if any(each.differs for each in tuned.race):
+        iterable = tuned.facts is not None and tuned.facts.iterable
+        told.append(
+            made(
+                "correctness.iterable_duplicates" if iterable else "correctness.items_differ",
+                "with another number of workers an epoch has another number of batches, so the "
+                "rates cannot be compared.",
+                severity="error",
+                remedy="Shard by torch.utils.data.get_worker_info(), or keep num_workers at 0 or 1."
+                if iterable
+                else "Find what makes the items depend on num_workers: dataset or sampler.",
+            )
+        )
+    if found.duel is not None and found.duel.rounds < ENOUGH_RUNS and found.kind != "keep":
+        told.append(
+            made(
+                "tune.few_confirmations",
+                f"confirmed by {_runs(found.duel.rounds)} instead of {ENOUGH_RUNS}: the time "
+                "budget held no more.",
+                evidence=[figure("confirmations of each", found.duel.rounds, "runs")],
+                remedy=_more_time(tuned),
+            )
+        )
+    return told
+
+
+def _changes(against: Duel) -> str:
+    return (
+        f"delivers {rate(against.winner.rate)} and your settings {rate(against.own.rate)}, "
+        f"{change(against.ratio)}"
+    )
+
+
+def _runs(rounds: int) -> str:
+    return f"{rounds} run{'' if rounds == 1 else 's'} of each"
+
+
+def _more_time(tuned: Tuned) -> str:
+    budget = tuned.procedure.budget_seconds
+    return f"Give it more time: --budget {2 * budget:.0f}s." if budget else "Give it more time."
