@@ -1,0 +1,216 @@
+"""The verb ``tune``. Thin: parse, call `feedrate.tune_api`, print."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from feedrate.cli.result_options import (
+    FigureOption,
+    ForceOption,
+    JsonOption,
+    OutputOption,
+    VerboseOption,
+)
+
+if TYPE_CHECKING:
+    from feedrate.measure.tune_watcher import TuneWatcher
+    from feedrate.records import Suite
+
+LIMITS = "What may be used"
+MEASURING = "Measuring"
+
+SCRIPT_ARGUMENTS = {"allow_interspersed_args": False}
+"""What follows the target belongs to the script, options too."""
+
+
+def tune(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="SCRIPT_OR_TARGET",
+            help="train.py, run as it is with all arguments that follow; or file.py:name or "
+            "package.module:name, a function that returns a DataLoader, a Dataset or "
+            "(loader, step).",
+        ),
+    ],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ARGS]...", help="The script's own.")
+    ] = None,
+    module: Annotated[
+        bool, typer.Option("-m", help="SCRIPT_OR_TARGET is a module's name, as in python -m.")
+    ] = False,
+    budget: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="Time for all runs together: 60s, 5m. A look, a short search and two "
+            "confirmations are made in any case.",
+            rich_help_panel=LIMITS,
+        ),
+    ] = "60s",
+    max_workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Never more workers than this.", rich_help_panel=LIMITS),
+    ] = None,
+    max_ram: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Memory of the main process and all workers: 8G. Default: what is free.",
+            rich_help_panel=LIMITS,
+        ),
+    ] = None,
+    max_shm: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE", help="Of /dev/shm. Default: what is free.", rich_help_panel=LIMITS
+        ),
+    ] = None,
+    loader: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="The loader that trains, counted from 0 as the script first iterates them. "
+            "Default: the one whose batches are followed by optimizer steps.",
+            rich_help_panel=MEASURING,
+        ),
+    ] = None,
+    step: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A function step(batch) in the target's module: one training step.",
+            rich_help_panel=MEASURING,
+        ),
+    ] = None,
+    step_ms: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Simulate a step of so many milliseconds where there is none.",
+            rich_help_panel=MEASURING,
+        ),
+    ] = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            help="Where batches go when there is no step: auto, cpu, cuda, cuda:1, mps.",
+            rich_help_panel=MEASURING,
+        ),
+    ] = "auto",
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            help="Seeds random, NumPy and torch before a function is called (default 0); a script "
+            "is left alone.",
+            rich_help_panel=MEASURING,
+        ),
+    ] = None,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            min=1,
+            help="Give a run up after so many seconds without a batch.",
+            rich_help_panel=MEASURING,
+        ),
+    ] = 300,
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=0.5,
+            help="Rates that differ by less than this share are the same.",
+            rich_help_panel=MEASURING,
+        ),
+    ] = 0.03,
+    dry: Annotated[
+        bool,
+        typer.Option(
+            "--dry",
+            help="Run the script in a temporary copy of this folder, so that what it writes goes.",
+            rich_help_panel=MEASURING,
+        ),
+    ] = False,
+    fresh: Annotated[
+        bool,
+        typer.Option(
+            "--fresh",
+            help="Search again, though an earlier tune of this target is known.",
+            rich_help_panel=MEASURING,
+        ),
+    ] = False,
+    output: OutputOption = None,
+    figure: FigureOption = None,
+    as_json: JsonOption = False,
+    force: ForceOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Find the best loader settings for a training script nobody changed, and confirm them.
+
+    Options of feedrate come before the script; all that follows it is the script's own.
+    """
+    from feedrate import records, tune_api
+    from feedrate.cli.dry_run import copied_folder, in_copy
+    from feedrate.cli.output import open_output, same_file
+    from feedrate.cli.terminal import notices
+    from feedrate.cli.tune_options import parse_seconds, parse_size
+    from feedrate.cli.tune_progress import tune_progress
+    from feedrate.errors import FeedrateError, UsageError
+    from feedrate.measure.asked import asked
+
+    for result in (output, figure):
+        if result is not None and same_file(result, Path(target.rpartition(":")[0] or target)):
+            raise UsageError(f"{result} is the target itself; name another file for the result")
+    seconds = parse_seconds(budget, "--budget")
+    ram = parse_size(max_ram, "--max-ram") if max_ram is not None else None
+    shm = parse_size(max_shm, "--max-shm") if max_shm is not None else None
+    place = in_copy(target) if dry and target.endswith(".py") and not module else target
+    with (
+        open_output(
+            output.absolute() if dry and output is not None else output,
+            figure.absolute() if dry and figure is not None else figure,
+            as_json=as_json,
+            force=force,
+            verbose=verbose,
+            kind="tune",
+        ) as out,
+        copied_folder() if dry else contextlib.nullcontext() as copied,
+    ):
+        what = asked(place, step, arguments or (), module=module)
+        if seed is None and what.script is None:
+            seed = 0
+
+        def told(suite: Suite) -> Suite:
+            return copied.told(suite) if copied is not None else suite
+
+        def measure(watcher: TuneWatcher) -> Suite:
+            try:
+                suite = tune_api.tune_asked(
+                    what,
+                    budget=seconds,
+                    loader=loader,
+                    max_workers=max_workers,
+                    max_ram=ram,
+                    max_shm=shm,
+                    tolerance=tolerance,
+                    step_ms=step_ms,
+                    device=device,
+                    seed=seed,
+                    timeout=timeout,
+                    fresh=fresh,
+                    keep_profile=not dry,
+                    save=lambda suite: out.save(told(suite)),
+                    watcher=watcher,
+                )
+            except FeedrateError as error:
+                if isinstance(error.suite, records.Suite):
+                    error.suite = told(error.suite)
+                raise
+            return told(suite)
+
+        out.watched(tune_progress(notices(), seconds), measure)
