@@ -1,0 +1,243 @@
+"""The course of a tune, on loops that are made up: what runs next, and when it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from builders import make_facts
+from feedrate.analysis.tuned import RACE, read
+from feedrate.errors import Interrupted
+from feedrate.measure import wire
+from feedrate.plan.tuning import (
+    Done,
+    Limits,
+    Looking,
+    Ramping,
+    Round,
+    next_step,
+    refusal,
+    static_seconds,
+)
+from feedrate.records import Suite
+from feedrate.settings import Budget, LoaderSettings
+from tune_builders import Loop, limits, make_tune, make_tuner, raced, tuned_suite
+
+
+def course(loop: Loop, *, seconds: float = 60.0, **changes: Any) -> str:
+    """Tune to the end and return the reason of the end."""
+    return make_tuner(loop, seconds=seconds, **changes).tune()
+
+
+def workers(loop: Loop) -> list[int]:
+    own = loop.own.num_workers
+    return [own if settings is None else settings.num_workers for settings in raced(loop)]
+
+
+def after(loop: Loop, runs: int) -> Suite:
+    """Return the suite after so many children, before a race is begun."""
+    loop.interrupt_at = runs + 1
+    tuner = make_tuner(loop)
+    with pytest.raises(Interrupted):
+        tuner.tune()
+    kept = tuple(b for b in tuner.suite.benchmarks if b.runs)
+    return msgspec.structs.replace(tuner.suite, benchmarks=kept)
+
+
+def test_it_begins_with_a_look() -> None:
+    step = next_step(read(make_tune()), limits(60))
+    assert step == Looking(seconds=3.0)
+
+
+def test_a_look_takes_a_share_of_the_time_within_bounds() -> None:
+    assert next_step(read(make_tune()), limits(5)) == Looking(seconds=2.0)
+    assert next_step(read(make_tune()), limits(3600)) == Looking(seconds=10.0)
+
+
+def test_a_step_bound_loop_ends_after_the_look() -> None:
+    loop = Loop(step=1.0)
+    assert course(loop) == "step_bound"
+    assert len(loop.seen) == 1
+
+
+def test_too_few_batches_are_no_measurement() -> None:
+    loop = Loop()
+    look = loop._look
+    loop._look = lambda: _cut(look())  # type: ignore[method-assign]
+    assert course(loop) == "too_short"
+
+
+def _cut(outcome: Any) -> Any:
+    import dataclasses
+
+    windows = [msgspec.structs.replace(w, batches=3, items=96) for w in outcome.windows]
+    return dataclasses.replace(outcome, windows=tuple(windows))
+
+
+def test_the_ramp_comes_next_and_keeps_to_the_most_workers() -> None:
+    step = next_step(read(after(Loop(), 1)), limits(60, most_workers=7))
+    assert step == Ramping(seconds=18.0, most_workers=7)
+
+
+def test_then_the_best_races_against_the_own_settings_in_rotated_rounds() -> None:
+    loop = Loop(own=make_facts(2, length=10**6))
+    assert course(loop) == "raced"
+    assert workers(loop) == [2, 5, 5, 2, 2, 5, 5, 2, 2, 5]
+    # the user's own settings are run on a loader that nothing was set on
+    assert [settings is None for settings in raced(loop)] == [n == 2 for n in workers(loop)]
+
+
+def test_a_level_that_was_faster_in_the_ramp_races_too_and_leaves_when_it_is_not() -> None:
+    loop = Loop(own=make_facts(1, length=10**6), chosen=4, ramp_to=(1, 4, 5), step=0.0039)
+    course(loop)
+    # 5 workers are a quarter faster: 4 leave after the first round
+    assert workers(loop)[:5] == [1, 4, 5, 5, 1]
+    assert set(workers(loop)[3:]) == {1, 5}
+
+
+def test_a_search_that_ends_at_the_own_settings_needs_no_race() -> None:
+    loop = Loop(own=make_facts(5, persistent_workers=True, length=10**6), step=0.0035, chosen=5)
+    loop.ramp_to = (1, 5)
+    assert course(loop) == "own_is_best"
+    assert raced(loop) == []
+
+
+def test_no_workers_race_where_the_main_process_may_be_as_fast() -> None:
+    loop = Loop(fetch=0.0002, cpu=0.0002, transport=0.0008, step=0.0002)
+    loop.own = make_facts(2, length=10**6)
+    loop.ramp_to, loop.chosen = (1, 2), 2
+    course(loop)
+    assert 0 in workers(loop)
+    assert 0 not in workers(_run(Loop(own=make_facts(2, length=10**6))))
+
+
+def _run(loop: Loop) -> Loop:
+    course(loop)
+    return loop
+
+
+def test_workers_are_kept_where_their_start_matters() -> None:
+    def kept(**changes: Any) -> set[bool | None]:
+        facts = {"persistent_workers": False, "length": 10**6} | changes.pop("facts", {})
+        loop = Loop(own=make_facts(2, **facts), **changes)
+        course(loop)
+        return {s.persistent_workers for s in raced(loop) if s is not None}
+
+    assert kept() == {None}
+    assert kept(facts={"length": 20}) == {True}
+    assert kept(facts={"length": 20, "persistent_workers": True}) == {None}
+    assert kept(startup=1000.0) == {True}
+    assert kept(facts={"length": None}) == {None}
+    assert kept(facts={"length": None}, epochs=3) == {True}
+
+
+def test_pinned_memory_races_only_where_an_accelerator_copies_for_long_enough() -> None:
+    def pinned(batch_bytes: int, accelerator: str | None) -> set[bool | None]:
+        facts = make_facts(2, length=10**6, batch_bytes=batch_bytes)
+        loop = Loop(own=facts, accelerator=accelerator)
+        course(loop)
+        return {s.pin_memory for s in raced(loop) if s is not None}
+
+    assert pinned(64 * 2**20, "Example GPU") == {None, True}
+    assert pinned(2**10, "Example GPU") == {None}
+    assert pinned(64 * 2**20, None) == {None}
+
+
+def test_a_loader_that_cannot_be_ramped_is_measured_at_levels() -> None:
+    loop = Loop(rampable=False, own=make_facts(0))
+    assert course(loop, seconds=200) == "raced"
+    assert workers(loop)[:7] == [1, 2, 4, 8, 16, 6, 5]
+
+
+def test_an_iterable_dataset_is_not_ramped() -> None:
+    loop = Loop(own=make_facts(0, iterable=True))
+    course(loop, seconds=200)
+    assert not any(isinstance(spec.session, wire.Ramp) for spec in loop.seen)
+    assert workers(loop)[:4] == [1, 2, 4, 8]
+
+
+def test_levels_where_a_worker_died_are_left_and_one_below_is_tried() -> None:
+    loop = Loop(rampable=False, own=make_facts(0), breaks_at=6)
+    course(loop, seconds=200)
+    assert workers(loop)[:5] == [1, 2, 4, 8, 6]
+    assert max(workers(loop)[6:]) == 5
+
+
+def test_levels_leave_time_for_the_race() -> None:
+    few, many = (Loop(rampable=False, own=make_facts(0), child_seconds=8.0) for _ in range(2))
+    course(few, seconds=40)
+    course(many, seconds=400)
+    assert len(few.seen) < len(many.seen)
+
+
+def test_the_ramp_that_broke_leaves_the_levels_that_held() -> None:
+    loop = Loop(breaks_at=6, ramp_to=(1, 5, 6))
+    assert course(loop) == "raced"
+    assert set(workers(loop)) == {0, 5}
+
+
+def test_rounds_become_fewer_where_time_is_short_but_not_less_than_two() -> None:
+    rich, poor = Loop(), Loop(child_seconds=9.0)
+    course(rich, seconds=120)
+    course(poor, seconds=40)
+    assert len(raced(rich)) == 10
+    assert len(raced(poor)) == 4
+
+
+def test_no_gain_after_three_rounds_is_not_held_on_to() -> None:
+    loop = Loop(own=make_facts(5, length=10**6, persistent_workers=False), step=0.003)
+    # the ramp speaks for 6 workers, which are no faster when they run by themselves
+    rate = loop.rate
+    loop.rate = lambda level: min(rate(level), 200.0)  # type: ignore[method-assign]
+    loop.chosen, loop.ramp_to = 6, (1, 6)
+    course(loop)
+    assert len(raced(loop)) == 6
+
+
+def test_the_runs_of_the_race_share_what_is_left_of_the_time() -> None:
+    tuned = read(after(Loop(), 2))
+    assert static_seconds(tuned, limits(1000), 2) == 4.0
+    assert static_seconds(tuned, limits(20), 2) == 1.0
+    assert 1.0 < static_seconds(tuned, limits(60), 2) < 4.0
+    assert static_seconds(tuned, limits(60), 4) < static_seconds(tuned, limits(60), 2)
+
+
+def test_settings_that_do_not_fit_are_not_run() -> None:
+    suite = after(Loop(), 2)
+    tight = Limits(seconds=60, most_workers=32, free=Budget(cpus=4, shm_bytes=10 * 2**20))
+    tuned = read(suite)
+    assert refusal(tuned, LoaderSettings(num_workers=1), tight) is None
+    assert "/dev/shm" in str(refusal(tuned, LoaderSettings(num_workers=5), tight))
+    assert "most allowed" in str(refusal(tuned, LoaderSettings(num_workers=40), limits()))
+    step = next_step(tuned, tight)
+    assert isinstance(step, Done)
+    assert step.reason == "does_not_fit"
+    assert [each.settings.num_workers for each in step.refused] == [5]
+
+
+def test_all_that_race_are_named_before_the_first_runs() -> None:
+    step = next_step(read(after(Loop(own=make_facts(2, length=10**6)), 2)), limits())
+    assert isinstance(step, Round)
+    assert [each.num_workers for each in step.entries] == [2, 5]
+
+
+def test_a_candidate_that_fails_leaves_the_race() -> None:
+    loop = Loop(own=make_facts(2, length=10**6))
+    loop.breaks_at = None
+    static = loop._static
+
+    def failing(spec: wire.ChildSpec, session: wire.Static) -> Any:
+        loop.breaks_at = 5
+        return static(spec, session)
+
+    loop._static = failing  # type: ignore[method-assign]
+    assert course(loop) == "raced"
+    assert workers(loop) == [2, 5]
+
+
+def test_a_whole_tune_keeps_to_its_budget() -> None:
+    tuned = read(tuned_suite(Loop(), seconds=60))
+    assert tuned.spent <= 60
+    assert sum(b.part == RACE for b in tuned_suite().benchmarks) == 2
