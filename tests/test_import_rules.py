@@ -38,6 +38,7 @@ MAY_IMPORT: dict[str, set[str] | None] = {
     "measure": PLAIN | {"errors", "host", "loader", "plan", "analysis"},
     "experiments": PLAIN | {"errors", "analysis", "plan"},
     "api": ANYTHING,
+    "tune_api": ANYTHING,
     "cli": ANYTHING,
 }
 
@@ -66,7 +67,7 @@ MAY_IMPORT_TORCH = {
 TORCH = {"torch", "torchvision"}
 
 # What the parent process runs, and what may be loaded when it has only to print its help.
-PARENT = {"feedrate", "feedrate.api", "feedrate.cli.main"}
+PARENT = {"feedrate", "feedrate.api", "feedrate.tune_api", "feedrate.cli.main"}
 HEAVY = {"torch", "torchvision", "scipy", "numpy", "matplotlib"}
 
 

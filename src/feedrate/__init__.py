@@ -14,15 +14,27 @@ if TYPE_CHECKING:
     from feedrate.api import BenchSuite, bench, load
     from feedrate.errors import FeedrateError
     from feedrate.loader.dataloader import DataLoader
+    from feedrate.tune_api import TuneSuite, tune
 
-__all__ = ["BenchSuite", "DataLoader", "FeedrateError", "__version__", "bench", "load"]
+__all__ = [
+    "BenchSuite",
+    "DataLoader",
+    "FeedrateError",
+    "TuneSuite",
+    "__version__",
+    "bench",
+    "load",
+    "tune",
+]
 
 _PLACES = {
     "BenchSuite": "feedrate.api",
     "DataLoader": "feedrate.loader.dataloader",
     "FeedrateError": "feedrate.errors",
+    "TuneSuite": "feedrate.tune_api",
     "bench": "feedrate.api",
     "load": "feedrate.api",
+    "tune": "feedrate.tune_api",
 }
 
 

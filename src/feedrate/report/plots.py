@@ -17,11 +17,13 @@ from pathlib import Path
 import matplotlib
 from matplotlib.figure import Figure
 
+from feedrate.analysis.tuned import read
 from feedrate.errors import OutputError, UsageError
 from feedrate.records import Suite
 from feedrate.report.curves import curves_of, panels_of
 from feedrate.report.header import host_line, procedure_line, software_line
 from feedrate.report.panels import draw_epochs, draw_rates
+from feedrate.report.tuning_figure import draw_tune
 from feedrate.report.words import items_word
 
 _WITHOUT_DATE: dict[str, dict[str, None]] = {
@@ -64,23 +66,37 @@ def draw_suite(suite: Suite, path: Path) -> None:
 
 
 def build_figure(suite: Suite) -> Figure:
-    """Return the figure, not drawn yet: rates on the left, epochs' seconds on the right."""
+    """Return the figure, not drawn yet: rates on the left, epochs' seconds on the right.
+
+    Of a tune it is one: the levels, and what bounds them.
+    """
     with matplotlib.rc_context():
         _use_own_settings()
         return _figure(suite)
 
 
 def _figure(suite: Suite) -> Figure:
+    if suite.kind == "tune":
+        figure = _sheet(suite, height=5.4)
+        (only,) = figure.subfigures(1, 1, squeeze=False)[0]
+        draw_tune(only, read(suite), items=items_word(suite))
+        return figure
     curves = curves_of(suite)
     panels = panels_of(curves)
     rows, columns = _shape(len(panels))
-    figure = Figure(figsize=(11, max(4.9, 1.7 * rows + 1.6)), layout="constrained")
-    target = textwrap.fill(suite.metadata.target, _TITLE_WIDTH)
-    figure.suptitle(target, x=0.012, ha="left", weight="bold", parse_math=False)
-    figure.supxlabel(_foot(suite), x=0.012, ha="left", fontsize=7.5, color="0.25", parse_math=False)
+    figure = _sheet(suite, height=max(4.9, 1.7 * rows + 1.6))
     left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1.15, 1))[0]
     draw_rates(left, curves, items=items_word(suite))
     draw_epochs(right, panels, rows=rows, columns=columns)
+    return figure
+
+
+def _sheet(suite: Suite, *, height: float) -> Figure:
+    """Return an empty figure with the target above and how it was measured below."""
+    figure = Figure(figsize=(11, height), layout="constrained")
+    target = textwrap.fill(suite.metadata.target, _TITLE_WIDTH)
+    figure.suptitle(target, x=0.012, ha="left", weight="bold", parse_math=False)
+    figure.supxlabel(_foot(suite), x=0.012, ha="left", fontsize=7.5, color="0.25", parse_math=False)
     return figure
 
 
@@ -91,7 +107,9 @@ def _shape(panels: int) -> tuple[int, int]:
 
 
 def _foot(suite: Suite) -> str:
-    lines = (host_line(suite.metadata), software_line(suite.metadata), procedure_line(suite))
+    lines = [host_line(suite.metadata), software_line(suite.metadata)]
+    if suite.kind != "tune":
+        lines.append(procedure_line(suite))
     return "\n".join(textwrap.fill(line, _FOOT_WIDTH) for line in lines)
 
 
