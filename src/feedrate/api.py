@@ -265,7 +265,11 @@ def with_result(manager: Manager, measure: Callable[[], object]) -> None:
 
 
 def judged(suite: Suite) -> Suite:
-    """Return the suite with its findings computed anew."""
+    """Return the suite with its findings computed anew, and of a tune the recommendation."""
+    if suite.kind == "tune":
+        from feedrate.tune_api import answered
+
+        return answered(suite)
     return msgspec.structs.replace(suite, findings=judge(suite))
 
 

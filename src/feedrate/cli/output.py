@@ -7,9 +7,10 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TypeVar
 
 from feedrate import store
 from feedrate.cli.progress import progress
@@ -17,6 +18,8 @@ from feedrate.cli.terminal import notices, results, results_go_out, say
 from feedrate.errors import FeedrateError, OutputError, UsageError
 from feedrate.measure.manager import Watcher
 from feedrate.records import Suite
+
+W = TypeVar("W")
 
 FIGURE_ENDINGS = (".png", ".svg", ".pdf")
 
@@ -56,11 +59,19 @@ class Output:
         ``cut`` is whether each epoch ends after a number of batches.
 
         Raises:
+            FeedrateError: see `watched`.
+        """
+        return self.watched(progress(self._stderr, cut=cut), measure)
+
+    def watched(self, watching: AbstractContextManager[W], measure: Callable[[W], Suite]) -> Suite:
+        """Measure with what shows the progress, then show the result, also of what ended early.
+
+        Raises:
             FeedrateError: what ended the measuring, after what there is was shown; or the last
                 save failed, after the result was shown.
         """
         try:
-            with progress(self._stderr, cut=cut) as watcher:
+            with watching as watcher:
                 suite = measure(watcher)
         except FeedrateError as error:
             if isinstance(error.suite, Suite) and _has_figures(error.suite):
@@ -123,7 +134,8 @@ def print_result(suite: Suite, *, as_json: bool, verbose: bool) -> None:
 
 
 def _has_figures(suite: Suite) -> bool:
-    return any(run.epochs for benchmark in suite.benchmarks for run in benchmark.runs)
+    runs = (run for benchmark in suite.benchmarks for run in benchmark.runs)
+    return any(run.epochs or run.windows for run in runs)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from feedrate.report.portable import Portable
 from feedrate.report.series import Group as Points
 from feedrate.report.series import parts_of
 from feedrate.report.table import render_table
+from feedrate.report.tuning import tune_blocks
 from feedrate.report.words import items_word, part_words
 
 
@@ -50,6 +51,9 @@ def suite_text(suite: Suite, *, width: int = 100, verbose: bool = False) -> str:
 
 
 def _blocks(suite: Suite, *, verbose: bool) -> Iterator[RenderableType]:
+    if suite.kind == "tune":
+        yield from tune_blocks(suite, verbose=verbose)
+        return
     yield render_header(suite)
     for condition in conditions(suite):
         yield from _condition(condition, items=items_word(suite), verbose=verbose)
