@@ -7,7 +7,6 @@ messages; whatever the user's code prints goes to standard error, which the pare
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import os
 import random
@@ -15,12 +14,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from feedrate.measure import keeper, wire
+from feedrate.measure.conduct import Conductor, run_factory
 
 if TYPE_CHECKING:
     from feedrate.measure.target import Target
@@ -52,7 +51,7 @@ def main() -> int:
 
 def _sender(descriptor: int) -> Send:
     """Return what writes messages; the pipe is closed in workers, who are not to hold it open."""
-    is_open = hasattr(os, "register_at_fork")
+    is_open = True
 
     def close() -> None:
         nonlocal is_open
@@ -60,10 +59,12 @@ def _sender(descriptor: int) -> Send:
             is_open = False
             os.close(descriptor)
 
-    if is_open:
+    if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=close)
 
     def send(message: wire.Message) -> None:
+        if not is_open:
+            return  # a script that forks comes to its end in the copy too
         data = wire.encode(message)
         while data:
             data = data[os.write(descriptor, data) :]
@@ -74,7 +75,12 @@ def _sender(descriptor: int) -> Send:
 def _measure_or_explain(spec: wire.ChildSpec, send: Send) -> int:
     state = _State()
     try:
-        _measure(spec, send, state)
+        sys.path[:0] = [folder for folder in spec.search_path if folder not in sys.path]
+        if spec.script is not None:
+            state.conductor = Conductor(spec, send)
+            state.conductor.run_script(spec.script)
+        else:
+            _measure(spec, send, state)
     except KeyboardInterrupt:
         return 130
     except BaseException as error:
@@ -86,49 +92,57 @@ def _measure_or_explain(spec: wire.ChildSpec, send: Send) -> int:
 
 
 def _explain(caught: BaseException, state: _State) -> RunError:
-    from feedrate.loader.torch_private import worker_exit_codes
     from feedrate.measure.failure import describe_exception, with_exit_codes
+
+    conductor = state.conductor
+    facts = state.facts if conductor is None else conductor.facts
 
     while True:
         try:
             if hasattr(signal, "SIGCHLD"):
                 # torch's handler throws again for every worker that ends, also in here.
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            error = describe_exception(caught, setting_up=state.facts is None, facts=state.facts)
+            setting_up = facts is None and conductor is None
+            error = describe_exception(caught, setting_up=setting_up, facts=facts)
             if error.kind == "worker_died":
+                from feedrate.loader.torch_private import worker_exit_codes
+
                 codes = worker_exit_codes(caught.__traceback__, _EXIT_SECONDS)
                 error = with_exit_codes(error, codes)
         except RuntimeError:
             continue
-        return error
+        return error if conductor is None else conductor.explained(error)
 
 
 class _State:
     """How far the child came, for an error that ends it."""
 
     facts: LoaderFacts | None = None
+    conductor: Conductor | None = None
 
 
 def _measure(spec: wire.ChildSpec, send: Send, state: _State) -> None:
-    sys.path[:0] = [folder for folder in spec.search_path if folder not in sys.path]
     from feedrate.measure.configure import add_batch, configure, default_start_method, read_facts
     from feedrate.measure.cpu import worker_cpu_seconds
     from feedrate.measure.device import accelerator_name, open_device
     from feedrate.measure.failure import describe_no_batches
     from feedrate.measure.loop import run_epoch
+    from feedrate.measure.versions import versions
 
     device = open_device(spec.device)
     _seed(spec.seed)
     started = time.perf_counter()
     target = _open_target(spec)
     setup_seconds = time.perf_counter() - started
-    left_out = configure(target.loader, spec.settings) if spec.settings else ()
+    left_out = ()
+    if spec.settings and spec.session is None:
+        left_out = configure(target.loader, spec.settings)
     facts = state.facts = read_facts(target, left_out)
     send(
         wire.Ready(
             setup_seconds=setup_seconds,
             facts=facts,
-            versions=_versions(),
+            versions=versions(),
             accelerator=accelerator_name(),
             default_start_method=default_start_method(),
         )
@@ -137,6 +151,9 @@ def _measure(spec: wire.ChildSpec, send: Send, state: _State) -> None:
     if warm_up := getattr(target.step, "feedrate_warm_up", None):
         warm_up()
         device.synchronize()
+    if spec.session is not None:
+        run_factory(spec, send, target.loader, step, device)
+        return
 
     def on_first(batch: Any) -> None:
         nonlocal facts
@@ -240,11 +257,3 @@ def _seed(seed: int | None) -> None:
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)
-
-
-def _versions() -> dict[str, str]:
-    versions = {}
-    for name in ("torch", "torchvision", "numpy"):
-        with contextlib.suppress(PackageNotFoundError):
-            versions[name] = version(name)
-    return versions

@@ -20,6 +20,13 @@ _DIGITS = 7
 Clock = Callable[[], float]
 
 
+def run_unmeasured(loader: Iterable[Any], step: Callable[[Any], object] | None) -> None:
+    """Iterate the loader once, watched by others; errors pass through."""
+    for batch in loader:
+        if step is not None:
+            step(batch)
+
+
 def run_epoch(
     loader: Iterable[Any],
     step: Callable[[Any], object] | None,
