@@ -52,10 +52,14 @@ NOT_PURE = {
 # Where torch may be imported: what runs in the child, or in the user's own training.
 MAY_IMPORT_TORCH = {
     "feedrate.measure.batch",
+    "feedrate.measure.cached",
     "feedrate.measure.child",
     "feedrate.measure.configure",
     "feedrate.measure.device",
+    "feedrate.measure.hook",
+    "feedrate.measure.look",
     "feedrate.measure.loop",
+    "feedrate.measure.sessions",
     "feedrate.measure.target",
     "feedrate.loader",
     "feedrate.remedies",
