@@ -31,6 +31,7 @@ MAY_IMPORT: dict[str, set[str] | None] = {
     "analysis": PLAIN,
     "plan": PLAIN | {"analysis", "errors"},
     "report": PLAIN | {"analysis", "errors"},
+    "edit": {"settings", "errors", "records"},
     "store": PLAIN | {"errors"},
     "host": PLAIN | {"errors", "version"},
     "loader": PLAIN | {"errors", "host", "remedies"},
@@ -43,7 +44,7 @@ MAY_IMPORT: dict[str, set[str] | None] = {
 }
 
 # Rooms that compute and nothing else, and what would make them do more.
-PURE = {"analysis", "plan", "report"}
+PURE = {"analysis", "plan", "report", "edit"}
 NOT_PURE = {
     "torch", "torchvision", "psutil", "subprocess", "multiprocessing", "threading", "concurrent",
     "asyncio", "signal", "socket", "resource", "time", "platform",
@@ -72,7 +73,7 @@ TORCH = {"torch", "torchvision"}
 
 # What the parent process runs, and what may be loaded when it has only to print its help.
 PARENT = {"feedrate", "feedrate.api", "feedrate.tune_api", "feedrate.cli.main"}
-HEAVY = {"torch", "torchvision", "scipy", "numpy", "matplotlib"}
+HEAVY = {"torch", "torchvision", "scipy", "numpy", "matplotlib", "libcst"}
 
 
 def read_sources(folder: Path) -> dict[str, ast.Module]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from feedrate.cli.editing import apply
 from feedrate.cli.measuring import bench, demo
 from feedrate.cli.results import report
 from feedrate.cli.terminal import say
@@ -44,6 +45,7 @@ def feedrate(
 
 app.command()(bench)
 app.command()(report)
+app.command()(apply)
 app.command()(demo)
 
 
