@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from feedrate.settings import LoaderSettings
+from feedrate.settings import LoaderKind, LoaderSettings
 
 FORMAT = "feedrate"
 VERSION = 1
@@ -79,6 +79,7 @@ class LoaderFacts(msgspec.Struct, frozen=True, kw_only=True):
     ``length`` is the number of batches an epoch announces, ``None`` where it announces none.
     ``batch_bytes`` is the size of the tensors and arrays in the first batch, 0 until one came.
     ``left_out`` names settings that the target has and that could not apply, each with its reason.
+    ``loader`` says whose workers fetched, ``None`` where there are none.
     """
 
     loader_type: str
@@ -96,6 +97,7 @@ class LoaderFacts(msgspec.Struct, frozen=True, kw_only=True):
     batch_bytes: int = 0
     batch_tensors: int = 0
     left_out: tuple[str, ...] = ()
+    loader: LoaderKind | None = None
 
 
 class LoaderUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -323,7 +325,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One sentence that was found true, with its evidence and what to do about it.
 
-    ``condition`` is the workload that it speaks of, "" for the whole suite.
+    ``condition`` is the workload that it speaks of, "" for the whole suite. ``loader`` is whose
+    loader it speaks of where that was asked for ("torch", "feedrate"), else "".
     """
 
     code: str
@@ -332,6 +335,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...] = ()
     remedy: str = ""
     condition: str = ""
+    loader: str = ""
 
 
 class Recommendation(msgspec.Struct, frozen=True, kw_only=True):

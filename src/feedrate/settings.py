@@ -12,10 +12,16 @@ import msgspec
 
 StartMethod = Literal["fork", "forkserver", "spawn"]
 START_METHODS: tuple[str, ...] = get_args(StartMethod)
+LoaderKind = Literal["torch", "feedrate"]
+LOADER_KINDS: tuple[str, ...] = get_args(LoaderKind)
 
 
 class LoaderSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one benchmark. ``None`` means: as the target has it.
+
+    ``loader`` says whose workers fetch, and how their batches come: "torch" is the target's own
+    loader, which has to be torch's or of a subclass; "feedrate" is the same loader made a
+    `feedrate.DataLoader`. Without workers there is no difference between them.
 
     Raises:
         ValueError: a value or a combination that a DataLoader cannot have.
@@ -27,6 +33,7 @@ class LoaderSettings(msgspec.Struct, frozen=True, kw_only=True):
     persistent_workers: bool | None = None
     start_method: StartMethod | None = None
     batch_size: int | None = None
+    loader: LoaderKind | None = None
 
     def __post_init__(self) -> None:
         if self.num_workers < 0:
@@ -36,7 +43,7 @@ class LoaderSettings(msgspec.Struct, frozen=True, kw_only=True):
         if self.batch_size is not None and self.batch_size < 1:
             raise ValueError(f"batch_size must be 1 or more, not {self.batch_size}")
         if self.num_workers == 0:
-            for name in ("prefetch_factor", "start_method"):
+            for name in ("prefetch_factor", "start_method", "loader"):
                 if getattr(self, name) is not None:
                     raise ValueError(f"{name} needs num_workers of 1 or more; leave it out")
             if self.persistent_workers:

@@ -21,6 +21,7 @@ from torch.utils.data import (
     get_worker_info,
 )
 
+import feedrate
 from feedrate.errors import TargetError
 from feedrate.measure.configure import add_batch, configure, default_start_method, read_facts
 from feedrate.measure.target import Target
@@ -359,6 +360,7 @@ def test_facts_are_read_off_the_loader():
         start_method="spawn",
         has_step=True,
         left_out=("left out",),
+        loader="torch",
     )
     batch = add_batch(seen, (torch.zeros(4, 3), torch.zeros(4)))
     assert (batch.batch_bytes, batch.batch_tensors) == (64, 2)
@@ -420,3 +422,53 @@ def test_the_start_method_is_told_and_not_fixed(monkeypatch: pytest.MonkeyPatch)
     assert multiprocessing.get_start_method(allow_none=True) in (None, told)
     monkeypatch.setattr(multiprocessing, "get_start_method", lambda allow_none=False: "spawn")
     assert default_start_method() == "spawn"
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_feedrates_loader_gives_the_batches_of_a_fresh_loader(make: Make):
+    settings = LoaderSettings(num_workers=2, prefetch_factor=1, loader="feedrate")
+    loader = make(num_workers=1, persistent_workers=True)
+    assert configure(loader, settings) == ()
+    assert isinstance(loader, feedrate.DataLoader)
+    fresh = make(num_workers=2, prefetch_factor=1, persistent_workers=True)
+    assert batches(loader) == batches(fresh)
+
+
+def test_facts_say_whose_loader_it_was():
+    def seen(loader: DataLoader[Any], kind: Any, workers: int = 1) -> tuple[str, str | None]:
+        configure(loader, LoaderSettings(num_workers=workers, loader=kind))
+        read = read_facts(Target(loader, None), ())
+        return read.loader_type, read.loader
+
+    assert seen(plain(), "feedrate") == ("feedrate.DataLoader", "feedrate")
+    assert seen(plain(), "torch") == ("torch.DataLoader", "torch")
+    assert seen(plain(), None) == ("torch.DataLoader", "torch")
+    assert seen(plain(), None, workers=0) == ("torch.DataLoader", None)
+    own = f"{__name__}.Twice"
+    assert seen(subclassed(), "torch") == (own, "torch")
+    assert seen(subclassed(), "feedrate") == (f"{own} on feedrate.DataLoader", "feedrate")
+    ours = feedrate.DataLoader(Noisy())
+    assert seen(ours, None) == ("feedrate.DataLoader", "feedrate")
+
+
+def test_where_workers_cannot_be_elastic_facts_say_that_they_are_torchs(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("feedrate.loader.dataloader.missing_names", lambda: ("_worker_loop",))
+    loader = plain()
+    left_out = configure(loader, LoaderSettings(num_workers=1, loader="feedrate"))
+    assert left_out == (
+        "feedrate's loader: this torch has no _worker_loop, so torch's own workers are used",
+    )
+    assert read_facts(Target(loader, None), left_out).loader == "torch"
+
+
+def test_a_loader_that_is_feedrates_own_is_not_measured_as_torchs():
+    loader = feedrate.DataLoader(Noisy(), batch_size=4)
+    with pytest.raises(TargetError, match=r"torch's loader cannot be measured.*is a feedrate\.Da"):
+        configure(loader, LoaderSettings(num_workers=1, loader="torch"))
+
+
+def test_loaders_are_told_apart_only_with_workers():
+    with pytest.raises(ValueError, match="loader needs num_workers of 1 or more; leave it out"):
+        LoaderSettings(num_workers=0, loader="feedrate")

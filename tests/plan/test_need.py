@@ -265,3 +265,22 @@ def test_a_slip_of_the_finger_is_refused_before_anything_was_measured() -> None:
     assert sentence.startswith("needs at least 390.6 GiB of memory (99999 workers × 4.0 MiB), and ")
     few = predict(LoaderSettings(num_workers=16), [])
     assert objection(few, Budget(cpus=8.0, ram_bytes=GIB)) is None
+
+
+def test_batches_of_feedrates_loader_need_memory_and_no_dev_shm() -> None:
+    seen = [run(main=300 * MIB, worker=50 * MIB, workers=1)]
+    torchs, ours = (
+        predict(LoaderSettings(num_workers=4, loader=loader), seen)
+        for loader in ("torch", "feedrate")
+    )
+    assert torchs.shm_bytes == 4 * 2 * 50 * MIB
+    assert (ours.shm_bytes, ours.ram_bytes) == (0, torchs.ram_bytes)
+    little = Budget(cpus=2, ram_bytes=64 * GIB, shm_bytes=MIB)
+    assert objection(torchs, little) is not None
+    assert objection(ours, little) is None
+
+
+def test_a_target_that_has_feedrates_loader_itself_needs_no_dev_shm() -> None:
+    seen = [run(main=300 * MIB, worker=50 * MIB, workers=1, loader=facts(loader="feedrate"))]
+    assert predict(LoaderSettings(num_workers=4), seen).shm_bytes == 0
+    assert predict(LoaderSettings(num_workers=4, loader="torch"), seen).shm_bytes > 0

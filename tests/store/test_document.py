@@ -51,6 +51,10 @@ def test_golden_file_of_version_1() -> None:
     assert suite.findings[0].evidence[0].high == 1.03
     assert suite.recommendation is not None
     assert suite.recommendation.settings.prefetch_factor == 4
+    # what the recorded file does not have has its default
+    assert {benchmark.settings.loader for benchmark in suite.benchmarks} == {None}
+    assert run.facts is not None
+    assert (run.facts.loader, suite.findings[0].loader) == (None, "")
     # A field that a later 0.x adds with its default comes in addition, and nothing is lost.
     assert _holds(json.loads(encode(suite)), json.loads(recorded.read_bytes()))
 

@@ -13,11 +13,14 @@ import msgspec
 from torch.utils.data import BatchSampler, DataLoader
 
 from feedrate.errors import TargetError
+from feedrate.loader.adopt import adopt
+from feedrate.loader.dataloader import DataLoader as ElasticLoader
+from feedrate.loader.dataloader import obstacle
 from feedrate.loader.torch_private import forget_iterator, set_checked_attribute
 from feedrate.measure.batch import measure_size
 from feedrate.measure.target import Target, is_iterable_dataset
 from feedrate.records import LoaderFacts
-from feedrate.settings import LoaderSettings
+from feedrate.settings import LoaderKind, LoaderSettings
 
 TORCH_PREFETCH_FACTOR = 2
 """What torch uses with workers where nothing is given."""
@@ -27,9 +30,14 @@ def configure(loader: DataLoader[Any], settings: LoaderSettings) -> tuple[str, .
     """Set the settings on a loader; return what of the loader's own could not stay, and why.
 
     Raises:
-        TargetError: the batch size is to vary and the loader does not decide it.
+        TargetError: the batch size is to vary and the loader does not decide it; or the loader is
+            to be another one and cannot.
     """
     left_out: list[str] = []
+    if settings.loader is not None:
+        _choose_loader(loader, settings.loader)
+        if settings.loader == "feedrate" and (why := obstacle()):
+            left_out.append(f"feedrate's loader: {why}, so torch's own workers are used")
     forget_iterator(loader)
     workers = settings.num_workers
     if workers == 0:
@@ -60,6 +68,16 @@ def configure(loader: DataLoader[Any], settings: LoaderSettings) -> tuple[str, .
     return tuple(left_out)
 
 
+def _choose_loader(loader: DataLoader[Any], kind: LoaderKind) -> None:
+    if kind == "feedrate":
+        adopt(loader)
+    elif isinstance(loader, ElasticLoader):
+        raise TargetError(
+            "torch's loader cannot be measured: the target's own is a feedrate.DataLoader; return "
+            "a torch.utils.data.DataLoader, or ask for feedrate's only"
+        )
+
+
 def _set_batch_size(loader: DataLoader[Any], size: int) -> None:
     sampler = loader.batch_sampler
     if type(sampler) is not BatchSampler or loader.batch_size is None:
@@ -76,7 +94,7 @@ def read_facts(target: Target, left_out: tuple[str, ...]) -> LoaderFacts:
     loader = target.loader
     dataset_length = _length(loader.dataset)
     return LoaderFacts(
-        loader_type=_type_name(loader),
+        loader_type=_loader_name(loader),
         dataset_type=_type_name(loader.dataset),
         dataset_length=dataset_length,
         iterable=is_iterable_dataset(loader),
@@ -89,6 +107,7 @@ def read_facts(target: Target, left_out: tuple[str, ...]) -> LoaderFacts:
         start_method=_start_method(loader),
         has_step=target.step is not None,
         left_out=left_out,
+        loader=_whose(loader),
     )
 
 
@@ -132,6 +151,19 @@ def _length(value: Any) -> int | None:
         return len(value)
     except Exception:  # torch may never ask; where it does, it meets the error again
         return None
+
+
+def _whose(loader: DataLoader[Any]) -> LoaderKind | None:
+    """Return whose workers will fetch, ``None`` where the main process does."""
+    if loader.num_workers == 0:
+        return None
+    return "feedrate" if isinstance(loader, ElasticLoader) and obstacle() is None else "torch"
+
+
+def _loader_name(loader: DataLoader[Any]) -> str:
+    """Return the type's name; of a class of the user's on feedrate's loader, both."""
+    name, ours = _type_name(loader), f"feedrate.{ElasticLoader.__qualname__}"
+    return f"{name} on {ours}" if isinstance(loader, ElasticLoader) and name != ours else name
 
 
 def _type_name(value: Any) -> str:

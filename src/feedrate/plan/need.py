@@ -35,6 +35,7 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
     ``main_bytes`` is the main process and what the workers share with it, ``worker_bytes`` what
     each worker has of its own, ``batch_bytes`` one batch. A part that nothing measured tells of is
     0, for a worker `LEAST_WORKER_BYTES`, and then ``known`` is false: the need is at least this.
+    ``in_shm`` says that batches wait in ``/dev/shm``; those of feedrate's loader do not.
     """
 
     workers: int
@@ -43,16 +44,22 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
     main_bytes: int
     worker_bytes: int
     known: bool
+    in_shm: bool = True
 
     @property
-    def shm_bytes(self) -> int:
+    def waiting_bytes(self) -> int:
         """All prefetched batches: workers × prefetch_factor × batch."""
         return self.workers * self.prefetch_factor * self.batch_bytes
 
     @property
+    def shm_bytes(self) -> int:
+        """What of them is in ``/dev/shm``."""
+        return self.waiting_bytes if self.in_shm else 0
+
+    @property
     def ram_bytes(self) -> int:
-        """Main process, workers, and ``/dev/shm``, which is memory too."""
-        return self.main_bytes + self.workers * self.worker_bytes + self.shm_bytes
+        """Main process, workers, and the batches that wait, which are memory wherever they are."""
+        return self.main_bytes + self.workers * self.worker_bytes + self.waiting_bytes
 
 
 def predict(settings: LoaderSettings, facts_of_previous: Sequence[Run]) -> Need:
@@ -74,6 +81,7 @@ def predict(settings: LoaderSettings, facts_of_previous: Sequence[Run]) -> Need:
         main_bytes=main_bytes,
         worker_bytes=worker_bytes or LEAST_WORKER_BYTES,
         known=main_bytes > 0 and (settings.num_workers == 0 or (worker_bytes > 0 and batch_seen)),
+        in_shm=_loader(settings, facts) != "feedrate",
     )
 
 
@@ -110,6 +118,12 @@ def _starts_alike(run: Run, settings: LoaderSettings) -> bool:
     if settings.start_method is None or run.facts is None:
         return True
     return run.facts.start_method in (None, settings.start_method)
+
+
+def _loader(settings: LoaderSettings, facts: Sequence[LoaderFacts]) -> str | None:
+    """Return whose loader it is: as asked for, else as the target was seen to have it."""
+    seen = (each.loader for each in facts if each.loader is not None)
+    return settings.loader or next(seen, None)
 
 
 def _prefetch_factor(settings: LoaderSettings, facts: Sequence[LoaderFacts]) -> int:
