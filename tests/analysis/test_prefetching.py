@@ -65,3 +65,10 @@ def test_nothing_waits_without_workers_or_a_known_batch() -> None:
 def test_it_speaks_of_the_balanced_choice() -> None:
     made = one(make_suite(rates={1: [50], 2: [95], 4: [100]}), CODE)
     assert made.title.startswith("2 workers × 2 batches")
+
+
+def test_batches_of_feedrates_loader_do_not_wait_in_dev_shm() -> None:
+    made = one(suite(shm=MIB, loader="feedrate"), CODE)
+    assert made.title == "4 workers × 2 batches of 4.00 MiB = 32.0 MiB of batches can wait."
+    assert made.severity == "info"
+    assert one(suite(shm=MIB, loader="torch"), CODE).severity == "warning"

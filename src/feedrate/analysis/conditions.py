@@ -19,8 +19,9 @@ SETTINGS = (
     "persistent_workers",
     "start_method",
     "batch_size",
+    "loader",
 )
-NEED_WORKERS = ("prefetch_factor", "persistent_workers", "start_method")
+NEED_WORKERS = ("prefetch_factor", "persistent_workers", "start_method", "loader")
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +34,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
         curve: the longest series over the worker count; empty where nothing was measured.
         choice: the point of the curve at the plateau's start, ``None`` without a curve.
         metadata, procedure: of the suite.
+        loader: whose loader all of it is, where that was asked for; else "", see `by_loader`.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     choice: Point | None
     metadata: Metadata
     procedure: Procedure
+    loader: str = ""
 
     @property
     def tolerance(self) -> float:
@@ -68,8 +71,35 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
 def conditions(suite: Suite) -> tuple[Condition, ...]:
     """Return the suite's conditions in its order."""
     return tuple(
-        _condition(name, points, suite) for name, points in by_condition(summarize(suite)).items()
+        _made(name, points, suite.metadata, suite.procedure)
+        for name, points in by_condition(summarize(suite)).items()
     )
+
+
+def by_loader(condition: Condition) -> tuple[Condition, ...]:
+    """Return the condition once for each loader that was asked for, in the order of measuring.
+
+    Each has that loader's points alone, and those without workers, where loaders do not differ; so
+    nothing that is judged of one holds another's figures. The condition itself where no loader was
+    asked for.
+    """
+    loaders = dict.fromkeys(_loader(point) for point in condition.points if point.workers > 0)
+    if not any(loaders):
+        return (condition,)
+    return tuple(
+        _made(
+            condition.name,
+            tuple(p for p in condition.points if p.workers == 0 or _loader(p) == loader),
+            condition.metadata,
+            condition.procedure,
+            loader,
+        )
+        for loader in loaders
+    )
+
+
+def _loader(point: Point) -> str:
+    return point.benchmark.settings.loader or ""
 
 
 def at_count(curve: Iterable[Point], count: int) -> Point:
@@ -146,18 +176,25 @@ def finding(
         evidence=tuple(item for item in evidence if item is not None),
         remedy=remedy,
         condition=condition.name,
+        loader=condition.loader,
     )
 
 
-def _condition(name: str, points: tuple[Point, ...], suite: Suite) -> Condition:
+def _made(
+    name: str,
+    points: tuple[Point, ...],
+    metadata: Metadata,
+    procedure: Procedure,
+    loader: str = "",
+) -> Condition:
     curve = next(iter(curves(points)), ())
-    tolerance = suite.procedure.tolerance
     return Condition(
         name=name,
         points=points,
         distinct=candidates(points),
         curve=curve,
-        choice=at_count(curve, plateau(curve, tolerance).start) if curve else None,
-        metadata=suite.metadata,
-        procedure=suite.procedure,
+        choice=at_count(curve, plateau(curve, procedure.tolerance).start) if curve else None,
+        metadata=metadata,
+        procedure=procedure,
+        loader=loader,
     )

@@ -14,9 +14,9 @@ NEARLY_FULL = 0.8
 def prefetch_memory(condition: Condition) -> Finding | None:
     """Say what the batches in flight take for the balanced choice: workers × prefetch × batch.
 
-    Batches wait in ``/dev/shm`` until the loop takes them. A warning where they, or the measured
-    peak, take more than ``NEARLY_FULL`` of it: a larger batch or one more worker ends in a bus
-    error.
+    Batches of torch's loader wait in ``/dev/shm`` until the loop takes them. A warning where they,
+    or the measured peak, take more than ``NEARLY_FULL`` of it: a larger batch or one more worker
+    ends in a bus error. Those of feedrate's wait in memory elsewhere.
     """
     if not condition.curve:
         return None
@@ -27,11 +27,12 @@ def prefetch_memory(condition: Condition) -> Finding | None:
         return None
     need = facts.num_workers * facts.prefetch_factor * facts.batch_bytes
     title = f"{_product(facts)} = {size(need)} of batches can wait"
-    if point.peak_shm is not None:
+    in_shm = facts.loader != "feedrate"
+    if point.peak_shm is not None and in_shm:
         title += f"; /dev/shm held {size(point.peak_shm)} more at the peak than before"
     space = condition.metadata.shm_bytes
     most = max(need, point.peak_shm or 0)
-    full = space is not None and most > NEARLY_FULL * space
+    full = in_shm and space is not None and most > NEARLY_FULL * space
     if full and space is not None:
         title += f", {percent(most / space)} of the {size(space)} that there are"
     return finding(

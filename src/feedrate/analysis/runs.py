@@ -74,6 +74,22 @@ def cpu_per_batch(epochs: Sequence[Epoch], *, with_workers: bool) -> float | Non
     return total / batches if batches else None
 
 
+def cpu_per_item(run: Run, *, with_workers: bool) -> tuple[float, float] | None:
+    """Return the CPU seconds for an item of the main process, and of all workers together.
+
+    In settled epochs; ``None`` where one of the two is not known.
+    """
+    main = in_workers = 0.0
+    epochs = settled_epochs(run)
+    for epoch in epochs:
+        if epoch.main_cpu_seconds is None or (with_workers and epoch.worker_cpu_seconds is None):
+            return None
+        main += epoch.main_cpu_seconds
+        in_workers += (epoch.worker_cpu_seconds or 0.0) if with_workers else 0.0
+    items = sum(epoch.items for epoch in epochs)
+    return (main / items, in_workers / items) if items else None
+
+
 def mean_seconds(epochs: Sequence[Epoch]) -> float | None:
     """Return the mean seconds of an epoch."""
     return sum(epoch.seconds for epoch in epochs) / len(epochs) if epochs else None

@@ -10,9 +10,11 @@ from collections.abc import Callable
 
 from feedrate.analysis import stability
 from feedrate.analysis.choosing import fastest
-from feedrate.analysis.conditions import Condition, conditions
+from feedrate.analysis.conditions import Condition, by_loader, conditions
+from feedrate.analysis.cpu_limit import near_limit
 from feedrate.analysis.delivery import delivery, rates_comparable
 from feedrate.analysis.failures import failed, skipped
+from feedrate.analysis.loaders import compare_loaders
 from feedrate.analysis.persistence import persistent_workers
 from feedrate.analysis.pinning import pin_memory
 from feedrate.analysis.prefetching import prefetch_memory
@@ -34,6 +36,7 @@ _VERDICTS: tuple[_Verdict, ...] = (
     skipped,
     plateau_start,
     fastest_count,
+    near_limit,
     balanced_choice,
     no_workers_best,
     pin_memory,
@@ -42,10 +45,13 @@ _VERDICTS: tuple[_Verdict, ...] = (
     short_job,
     prefetch_memory,
 )
+# What is said of a workload once, whatever loaders it was measured with.
+_OF_ALL_LOADERS: tuple[_Verdict, ...] = (failed, skipped)
 # They hold worker counts against each other, which needs the same work with all of them.
 _COMPARE_COUNTS: tuple[_Verdict, ...] = (
     plateau_start,
     fastest_count,
+    near_limit,
     balanced_choice,
     no_workers_best,
     startup,
@@ -60,7 +66,8 @@ def judge(suite: Suite) -> tuple[Finding, ...]:
 
     What puts the rates themselves in doubt comes first, and then no settings are recommended by
     them. Nothing is said about what was not measured; a suite without a successful run has findings
-    about its failures only.
+    about its failures only. Where loaders were told apart, each is judged by itself, and one
+    finding compares them.
     """
     findings: list[Finding] = []
     for condition in conditions(suite):
@@ -85,8 +92,20 @@ def best(suite: Suite, condition: str | None = None) -> Benchmark | None:
 
 
 def _of_condition(condition: Condition) -> list[Finding]:
+    loaders = by_loader(condition)
+    if loaders[0] is condition:
+        return _of_loader(condition, _VERDICTS)
+    made = [verdict(condition) for verdict in (*_OF_ALL_LOADERS, compare_loaders)]
+    findings = [finding for finding in made if finding is not None]
+    each = tuple(verdict for verdict in _VERDICTS if verdict not in _OF_ALL_LOADERS)
+    for loader in loaders:
+        findings += _of_loader(loader, each)
+    return findings
+
+
+def _of_loader(condition: Condition, verdicts: tuple[_Verdict, ...]) -> list[Finding]:
     left_out = () if rates_comparable(condition) else _COMPARE_COUNTS
-    made = [verdict(condition) for verdict in _VERDICTS if verdict not in left_out]
+    made = [verdict(condition) for verdict in verdicts if verdict not in left_out]
     findings = [finding for finding in made if finding is not None]
     if any(finding.code == "sweep.no_workers_best" for finding in findings):
         findings = [f for f in findings if f.code not in _SAID_BY_NO_WORKERS_BEST]

@@ -46,6 +46,8 @@ def render_answer(condition: Condition, *, items: str) -> Hanging | None:
         return None
     rates = [other.rates.median for other in condition.curve if other.rates is not None]
     verdict = caveat(condition, condition.curve, about=point.workers) + _verdict(condition, point)
+    if condition.loader:
+        verdict = f"{condition.loader}'s loader: {verdict[:1].lower()}{verdict[1:]}"
     rest = _rate(point, max(rates), items, _epochs(condition, point))
     fewest = condition.curve[0]
     if fewest is not point and fewest.rates is not None:

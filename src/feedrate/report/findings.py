@@ -28,13 +28,17 @@ def render_findings(
 ) -> RenderableType:
     """Return the findings: the suite's own first, then condition by condition, warnings first.
 
-    ``items`` is the word for what is counted, as in the tables.
+    Within a condition, what is said of each loader follows what is said of all. ``items`` is the
+    word for what is counted, as in the tables.
     """
     blocks: list[RenderableType] = []
     conditions = list(dict.fromkeys(finding.condition for finding in findings))
-    for condition in sorted(conditions, key=lambda name: name != ""):
-        members = [finding for finding in findings if finding.condition == condition]
-        title = f"Findings: {condition}" if condition else "Findings"
+    places = dict.fromkeys((finding.condition, finding.loader) for finding in findings)
+    for place in sorted(places, key=lambda p: (p[0] != "", conditions.index(p[0]), p[1] != "")):
+        members = [f for f in findings if (f.condition, f.loader) == place]
+        condition, loader = place
+        names = [name for name in (condition, f"{loader}'s loader" if loader else "") if name]
+        title = f"Findings: {', '.join(names)}" if names else "Findings"
         blocks += [Text(), Text(title, style="bold"), *_block(members, items, verbose=verbose)]
     return Group(*blocks)
 

@@ -34,6 +34,7 @@ class Setting:
 
 
 SETTINGS = (
+    Setting("loader", ("", "loader"), True),
     Setting("prefetch_factor", ("prefetch", "factor"), True),
     Setting("pin_memory", ("pin", "memory"), False),
     Setting("persistent_workers", ("persistent", "workers"), True),

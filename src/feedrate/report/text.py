@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from feedrate.analysis.conditions import Condition, conditions
+from feedrate.analysis.conditions import Condition, by_loader, conditions
 from feedrate.analysis.verdicts import judge
 from feedrate.records import Suite
 from feedrate.report.answer import chosen_in, render_answer
@@ -66,17 +66,20 @@ def _blocks(suite: Suite, *, verbose: bool) -> Iterator[RenderableType]:
 
 def _condition(condition: Condition, *, items: str, verbose: bool) -> Iterator[RenderableType]:
     groups = parts_of(condition.points)
+    loaders = by_loader(condition)
+    chosen = tuple(benchmark for loader in loaders for benchmark in chosen_in(loader))
     for group in groups:
         yield Text()
         yield Text.assemble((_heading(group), "bold"), (f"  {_runs(group)}", "dim"))
-        yield render_table(group, items=items, chosen=chosen_in(condition))
+        yield render_table(group, items=items, chosen=chosen)
         if verbose:
             yield Text("\neach run", style="dim")
             yield render_runs(group)
-    answer = render_answer(condition, items=items)
-    if answer is not None:
-        yield Text()
-        yield answer
+    for loader in loaders:
+        answer = render_answer(loader, items=items)
+        if answer is not None:
+            yield Text()
+            yield answer
     for note in notes_of(groups):
         yield Hanging("  ", note, style="dim")
 
