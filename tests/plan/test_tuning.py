@@ -217,6 +217,19 @@ def test_settings_that_do_not_fit_are_not_run() -> None:
     assert [each.settings.num_workers for each in step.refused] == [5]
 
 
+def test_where_time_is_short_only_the_most_promising_races() -> None:
+    def first_round(seconds: float) -> Round:
+        loop = Loop(own=make_facts(1, length=10**6), chosen=4, ramp_to=(1, 4, 5), step=0.0039)
+        step = next_step(read(after(loop, 2)), limits(seconds))
+        assert isinstance(step, Round)
+        return step
+
+    assert [each.num_workers for each in first_round(60).entries] == [1, 4, 5]
+    short = first_round(20)
+    assert [each.num_workers for each in short.entries] == [1, 4]
+    assert [each.reason for each in short.refused] == ["the time budget held no more"]
+
+
 def test_all_that_race_are_named_before_the_first_runs() -> None:
     step = next_step(read(after(Loop(own=make_facts(2, length=10**6)), 2)), limits())
     assert isinstance(step, Round)

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from feedrate.analysis import stability
 from feedrate.analysis.candidates import candidates
 from feedrate.analysis.limiting import findings, look_evidence, made
 from feedrate.analysis.race import Duel, duel
@@ -49,7 +50,8 @@ def judge(suite: Suite) -> tuple[Finding, ...]:
     tuned = read(suite)
     found = answer(tuned)
     said = [_answer(tuned, found), *findings(tuned, found.kind, found.duel)]
-    return (*(each for each in said if each is not None), *_course(tuned, found))
+    known = tuple(each for each in said if each is not None)
+    return (*known, *_course(tuned, found), *stability.of_suite(suite))
 
 
 def recommend(suite: Suite) -> Recommendation | None:

@@ -91,15 +91,16 @@ def together(windows: Sequence[Window]) -> Stretch | None:
 
 
 def typical(windows: Sequence[Window]) -> Stretch | None:
-    """Return the window whose rate is in the middle, of an even number the slower one.
+    """Return the window whose rate is in the middle, of an even number the faster one.
 
-    For a level that was measured several times: what disturbed one window does not count.
+    For a level that was measured several times: what disturbs a window makes it slower, and a ramp
+    measures again what it doubts.
     """
     usable = [each for each in windows if each.batches > 0 and each.seconds > 0]
     if not usable:
         return None
     usable.sort(key=lambda each: each.batches / each.seconds)
-    return together([usable[(len(usable) - 1) // 2]])
+    return together([usable[len(usable) // 2]])
 
 
 def by_level(windows: Iterable[Window]) -> tuple[Stretch, ...]:

@@ -16,7 +16,7 @@ from feedrate.analysis.candidates import candidates
 from feedrate.analysis.tuned import Tuned, cheapest
 from feedrate.analysis.tuning import LEAST_BATCHES
 from feedrate.plan.need import objection, predict
-from feedrate.plan.race import ROUNDS, next_entry
+from feedrate.plan.race import LEAST_ROUNDS, ROUNDS, next_entry
 from feedrate.records import Benchmark
 from feedrate.settings import Budget, LoaderSettings
 
@@ -208,13 +208,15 @@ def _first_round(tuned: Tuned, limits: Limits) -> Step:
     if not found:
         return Done(reason="own_is_best" if tuned.levels else "nothing_found")
     reasons = {each: refusal(tuned, each, limits) for each in found}
+    able = tuple(each for each in found if reasons[each] is None)
+    for each in able[_most_candidates(tuned, limits) :]:
+        reasons[each] = "the time budget held no more"
     refused = tuple(
         Refused(settings=each, reason=reason) for each, reason in reasons.items() if reason
     )
-    able = tuple(each for each in found if reasons[each] is None)
+    entries = (tuned.own, *(each for each in able if reasons[each] is None))
     if not able:
         return Done(reason="does_not_fit", refused=refused)
-    entries = (tuned.own, *able)
     return Round(
         settings=tuned.own,
         repeat=0,
@@ -222,6 +224,13 @@ def _first_round(tuned: Tuned, limits: Limits) -> Step:
         entries=entries,
         refused=refused,
     )
+
+
+def _most_candidates(tuned: Tuned, limits: Limits) -> int:
+    """Return how many candidates the time budget holds, each as long as the look; one at least."""
+    seconds = min((run.seconds for run in tuned.runs if run.seconds), default=1.0)
+    runs = (limits.seconds - tuned.spent) / seconds
+    return max(1, int(runs / LEAST_ROUNDS) - 1)
 
 
 def _failed(benchmark: Benchmark) -> bool:

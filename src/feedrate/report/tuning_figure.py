@@ -60,13 +60,15 @@ def _most_workers(tuned: Tuned) -> int:
 
 def _roof(axes: Axes, roof: Roofline, each_batch: float, most: int, top: float) -> list[Artist]:
     handles: list[Artist] = []
-    at = [level / 4 for level in range(4, 4 * most + 3)]
+    knee = roof.knee
+    # straight between these: it rises up to the knee, and is flat from there on
+    at = sorted({1.0, most + 0.5, *([knee] if knee is not None and 1 < knee < most else [])})
     roofs = [
         each_batch * min(roof.ceiling("cpus", 1), roof.ceiling("loop", 1), _fed(roof, x))
         for x in at
     ]
     if all(map(math.isfinite, roofs)):
-        (line,) = axes.plot(at, roofs, color="0.35", linewidth=1.2, label="roofline")
+        (line,) = axes.plot(at, roofs, color="0.35", linewidth=1.2, zorder=1.5, label="roofline")
         handles.append(line)
         top = max(top, *roofs)
     for bound, name, dashes in _CEILINGS:
