@@ -2,7 +2,8 @@
 
 Reads results/published.json, which ``feedrate bench fashion-mnist`` made, and the published
 figures in reference/published_sweep.json; writes published.md. Every figure on the page comes from
-one of the two files.
+one of the two files. Held against the published figures is torch's loader; where feedrate's was
+measured too (``--loaders torch,feedrate``), a section of its own shows it.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from pathlib import Path
 
 import published_differences as differences
 import published_figures as figures
+import published_loaders as loaders
 
 from feedrate import store, units
-from feedrate.analysis.conditions import Condition, conditions
+from feedrate.analysis.conditions import Condition
 from feedrate.analysis.plateau import balanced, fastest_region, plateau
 from feedrate.analysis.stats import Summary, verdict_same
 from feedrate.analysis.summary import Point, compare_rates
@@ -45,7 +47,7 @@ WORDS, FIGURES = "---", "---:"  # how Markdown says: to the left, to the right
 
 def render(suite: Suite, published: figures.Published) -> str:
     """Return the page as Markdown."""
-    measured = {condition.name: condition for condition in conditions(suite)}
+    measured = {condition.name: condition for condition in loaders.torchs(suite)}
     parts = [
         "# The published worker sweep, and the same on another machine",
         ABOUT,
@@ -61,6 +63,7 @@ def render(suite: Suite, published: figures.Published) -> str:
     parts += [
         "## Conclusions",
         _conclusions(measured, published),
+        loaders.beside(suite),
         "## What differs, and why",
         "\n".join(f"- {line}" for line in differences.explain(suite, published)),
     ]

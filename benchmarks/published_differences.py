@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import published_figures as figures
+import published_loaders as loaders
 
 from feedrate import units
-from feedrate.analysis.conditions import Condition, conditions
+from feedrate.analysis.conditions import Condition
 from feedrate.analysis.summary import Point
 from feedrate.experiments.published import BATCH_SIZE, REPEATED, SWEEP
 from feedrate.records import Metadata, Suite
@@ -19,7 +20,7 @@ PUBLISHED_CPUS = 28
 
 def explain(suite: Suite, published: figures.Published) -> Iterator[str]:
     """Yield one line for each thing that differs, with the figures behind it."""
-    measured = conditions(suite)
+    measured = loaders.torchs(suite)
     yield from _cpus(suite.metadata, measured)
     for condition in measured:
         yield from _waiting(condition)

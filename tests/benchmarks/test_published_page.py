@@ -195,3 +195,46 @@ def test_the_page_can_be_made_from_the_file_alone(page: ModuleType, figures: Any
     again = store.decode(store.encode(suite), "result.json")
     assert msgspec.json.encode(again) == msgspec.json.encode(suite)
     assert page.render(again, figures.read()) == page.render(suite, figures.read())
+
+
+def with_both() -> Suite:
+    """The suite with ten times torch's rates for feedrate's loader."""
+    suite = measured()
+    benchmarks = []
+    for benchmark in suite.benchmarks:
+        if benchmark.settings.num_workers == 0:
+            benchmarks.append(benchmark)
+            continue
+        for loader, factor in (("torch", 1.0), ("feedrate", 10.0)):
+            settings = msgspec.structs.replace(benchmark.settings, loader=loader)
+            runs = tuple(
+                make_run(
+                    factor * sum(e.items for e in run.epochs[1:]) / run.epochs[1].seconds,
+                    num_workers=settings.num_workers,
+                    repeat=run.repeat,
+                )
+                for run in benchmark.runs
+            )
+            benchmarks.append(msgspec.structs.replace(benchmark, settings=settings, runs=runs))
+    return make_suite(benchmarks, metadata=suite.metadata)
+
+
+def test_only_torchs_loader_is_held_against_the_published_figures(
+    page: ModuleType, figures: Any
+) -> None:
+    alone = page.render(measured(), figures.read())
+    both = page.render(with_both(), figures.read())
+    section = both[both.index("## The same with feedrate's loader") : both.index("## What differs")]
+    assert both.replace(section, "") == alone
+    assert "feedrate's loader" not in alone
+
+
+def test_feedrates_loader_stands_beside_torchs(page: ModuleType, figures: Any) -> None:
+    section = page.render(with_both(), figures.read()).partition("## The same with")[2]
+    rows = table_rows(section, "Light, images/s of warm epochs:")
+    assert rows["2"] == ["2,000", "20,000", "10.0×", "–"]
+    rows = table_rows(section, "Augmented, images/s of warm epochs:")
+    assert rows["2"][:2] == ["190 (188–191)", "1,900 (1,880–1,910)"]
+    assert rows["2"][3] == "10.0×–10.0×"
+    assert "- feedrate: " in section
+    assert "of what 2 CPUs can give at" in section

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from feedrate.cli.options import parse_ints, parse_start_methods, parse_switches
+from feedrate.cli.options import parse_ints, parse_loaders, parse_start_methods, parse_switches
 from feedrate.errors import UsageError
 
 
@@ -59,3 +59,10 @@ def test_start_methods() -> None:
 def test_a_start_method_that_the_platform_lacks() -> None:
     with pytest.raises(UsageError, match=r"--start-method takes spawn, parted by commas, and not"):
         parse_start_methods("fork", "--start-method", available=("spawn",))
+
+
+def test_loaders() -> None:
+    assert parse_loaders("torch, feedrate", "--loaders") == ("torch", "feedrate")
+    assert parse_loaders("feedrate,feedrate", "--loaders") == ("feedrate",)
+    with pytest.raises(UsageError, match=r"--loaders takes torch, feedrate,"):
+        parse_loaders("arena", "--loaders")

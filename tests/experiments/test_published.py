@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from builders import make_benchmark, make_failed_run, make_suite
@@ -106,3 +107,73 @@ def test_the_protocol_is_the_published_one() -> None:
     assert published.FULL.images is None
     assert set(published.QUICK.workers) < set(published.FULL.workers)
     assert published.QUICK.pin_workers in published.QUICK.workers
+
+
+BOTH = ("torch", "feedrate")
+
+
+def test_loaders_take_turns_at_each_worker_count() -> None:
+    benchmarks = published.sweep_benchmarks(["light"], [0, 1, 2], BOTH)
+    assert [(b.settings.num_workers, b.settings.loader) for b in benchmarks] == [
+        (0, None),
+        (1, "torch"),
+        (1, "feedrate"),
+        (2, "torch"),
+        (2, "feedrate"),
+    ]
+    assert len({b.label for b in benchmarks}) == len(benchmarks)
+    assert benchmarks[-1].label == "light, 2 workers, loader feedrate"
+    assert benchmarks[0].left_out[-1].startswith("loader: ")
+
+
+def test_a_pair_differs_in_the_loader_alone() -> None:
+    for made in (
+        published.sweep_benchmarks(["light"], [4], BOTH),
+        published.repeated_benchmarks("light", [4], BOTH),
+        published.pin_benchmarks(loaders=BOTH)[:2],
+    ):
+        torchs, ours = made
+        assert (torchs.part, torchs.condition) == (ours.part, ours.condition)
+        assert msgspec.structs.replace(torchs.settings, loader="feedrate") == ours.settings
+
+
+def test_pinning_is_looked_at_for_each_loader() -> None:
+    made = published.pin_benchmarks(loaders=BOTH)
+    assert [(b.settings.pin_memory, b.settings.loader) for b in made] == [
+        (False, "torch"),
+        (False, "feedrate"),
+        (True, "torch"),
+        (True, "feedrate"),
+    ]
+
+
+def test_one_loader_that_is_named_is_set() -> None:
+    none, two = published.sweep_benchmarks(["light"], [0, 2], ["feedrate"])
+    assert (none.settings.loader, two.settings.loader) == (None, "feedrate")
+    assert two.label == "light, 2 workers"
+
+
+def test_the_top_is_found_for_each_loader_and_measured_for_all() -> None:
+    rates = {
+        "torch": {1: 10, 2: 40, 4: 30, 8: 20, 16: 5},
+        "feedrate": {1: 1000, 2: 2000, 4: 3000, 8: 4000, 16: 3500},
+    }
+    suite = make_suite(
+        make_benchmark(count, [rate], condition="light", loader=loader)
+        for loader, values in rates.items()
+        for count, rate in values.items()
+    )
+    assert published.top_workers(suite, "light", ["torch"]) == (1, 2, 4)
+    assert published.top_workers(suite, "light", ["feedrate"]) == (4, 8, 16)
+    assert published.top_workers(suite, "light", BOTH) == (1, 2, 4, 8, 16)
+    assert published.top_workers(suite, "light") == ()
+
+
+def test_no_workers_may_be_the_top_of_every_loader() -> None:
+    alone = make_benchmark(0, [100.0], condition="light")
+    slow = [
+        make_benchmark(count, [10.0 / count], condition="light", loader=loader)
+        for loader in BOTH
+        for count in (1, 2, 4)
+    ]
+    assert published.top_workers(make_suite([alone, *slow]), "light", BOTH) == (0, 1, 2)

@@ -11,6 +11,7 @@ from feedrate.errors import FormatError, UsageError
 from feedrate.measure.handover import Handover
 from feedrate.measure.manager import Watcher
 from feedrate.records import Benchmark, Procedure, Suite
+from feedrate.settings import LoaderKind
 
 TARGET = "fashion-mnist"
 _FACTORY = "feedrate.experiments.fashion_mnist:make_run"
@@ -38,6 +39,7 @@ def run_published(
     quick: bool,
     conditions: str | None,
     workers: Sequence[int] | None,
+    loaders: Sequence[LoaderKind],
     device: str,
     seed: int,
     timeout: float,
@@ -84,12 +86,14 @@ def run_published(
 
         def all_parts() -> None:
             for condition in chosen:
-                manager.measure(published.sweep_benchmarks([condition], counts), repeats=1)
+                sweep = published.sweep_benchmarks([condition], counts, loaders)
+                manager.measure(sweep, repeats=1)
                 if condition in protocol.repeated_conditions:
-                    top = published.top_workers(manager.suite, condition)
-                    manager.measure(published.repeated_benchmarks(condition, top), protocol.repeats)
+                    top = published.top_workers(manager.suite, condition, loaders)
+                    again = published.repeated_benchmarks(condition, top, loaders)
+                    manager.measure(again, protocol.repeats)
             if published.AUGMENTED in chosen:
-                pins = published.pin_benchmarks(workers=protocol.pin_workers)
+                pins = published.pin_benchmarks(workers=protocol.pin_workers, loaders=loaders)
                 manager.measure(pins, protocol.repeats)
 
         api.with_result(manager, all_parts)

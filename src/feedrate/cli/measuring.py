@@ -178,6 +178,14 @@ def bench(
     conditions: Annotated[
         str | None, typer.Option(metavar="light,augmented", rich_help_panel=EXPERIMENT)
     ] = None,
+    loaders: Annotated[
+        str | None,
+        typer.Option(
+            metavar="torch,feedrate",
+            help="Whose loader; several are measured in turn. Default: torch, as published.",
+            rich_help_panel=EXPERIMENT,
+        ),
+    ] = None,
 ) -> None:
     """Measure how the rate depends on the loader's settings, with start-up and memory.
 
@@ -206,6 +214,7 @@ def bench(
             repeats=None if repeats == REPEATS else repeats,
             plan_epochs=None if plan_epochs == PLAN_EPOCHS else plan_epochs,
         )
+        whose = options.given(loaders, options.parse_loaders, "--loaders")
         with open_output(output, figure, as_json=as_json, force=force, verbose=verbose) as out:
             run_published(
                 out,
@@ -214,6 +223,7 @@ def bench(
                 quick=quick,
                 conditions=conditions,
                 workers=worker_counts,
+                loaders=whose,
                 device=device,
                 seed=seed,
                 timeout=timeout,
@@ -226,6 +236,7 @@ def bench(
         synthetic=synthetic or None,
         quick=quick or None,
         conditions=conditions,
+        loaders=loaders,
     )
     from feedrate import api
 

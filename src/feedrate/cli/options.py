@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from feedrate.errors import UsageError
-from feedrate.settings import START_METHODS, StartMethod
+from feedrate.settings import LOADER_KINDS, START_METHODS, LoaderKind, StartMethod
 
 T = TypeVar("T")
 
@@ -50,6 +50,15 @@ def parse_start_methods(
     """
     known = {name: cast(StartMethod, name) for name in START_METHODS if name in available}
     return _choices(text, option, known)
+
+
+def parse_loaders(text: str, option: str) -> tuple[LoaderKind, ...]:
+    """Return whose loaders ``text`` names, each once, in the order given.
+
+    Raises:
+        UsageError: there is none, or another word.
+    """
+    return _choices(text, option, {name: cast(LoaderKind, name) for name in LOADER_KINDS})
 
 
 def given(

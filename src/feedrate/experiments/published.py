@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from feedrate.records import Benchmark, Suite
-from feedrate.settings import LoaderSettings
+from feedrate.settings import LoaderKind, LoaderSettings
 
 LIGHT = "light"
 AUGMENTED = "augmented"
@@ -64,26 +66,50 @@ QUICK = Protocol(
 a close question; it shows that everything works."""
 
 
+Loaders = Sequence[LoaderKind]
+"""Whose loaders are measured side by side; none named: torch's own, as published."""
+
+
 def sweep_benchmarks(
-    conditions: Sequence[str] = CONDITIONS, workers: Sequence[int] = FULL.workers
+    conditions: Sequence[str] = CONDITIONS,
+    workers: Sequence[int] = FULL.workers,
+    loaders: Loaders = (),
 ) -> tuple[Benchmark, ...]:
-    """Return one benchmark for each condition and worker count, conditions one after another."""
+    """Return one benchmark for each condition, worker count and loader, in that order.
+
+    So loaders take turns at each worker count, and a drift of the machine favours none of them.
+    Without workers they are the same, and there is one benchmark for all.
+    """
     return tuple(
-        _benchmark(condition, SWEEP, count) for condition in conditions for count in workers
+        benchmark
+        for condition in conditions
+        for count in workers
+        for benchmark in _of_loaders(condition, SWEEP, count, loaders)
     )
 
 
-def repeated_benchmarks(condition: str, counts: Sequence[int]) -> tuple[Benchmark, ...]:
+def repeated_benchmarks(
+    condition: str, counts: Sequence[int], loaders: Loaders = ()
+) -> tuple[Benchmark, ...]:
     """Return the benchmarks that are run several times in rotated order: `top_workers`' counts."""
-    return tuple(_benchmark(condition, REPEATED, count) for count in counts)
+    return tuple(
+        benchmark
+        for count in counts
+        for benchmark in _of_loaders(condition, REPEATED, count, loaders)
+    )
 
 
-def top_workers(suite: Suite, condition: str) -> tuple[int, ...]:
-    """Return the three counts worth repeating: the fastest of the sweep and its neighbours.
+def top_workers(suite: Suite, condition: str, loaders: Loaders = ()) -> tuple[int, ...]:
+    """Return the counts worth repeating: of each loader the fastest and its neighbours.
 
-    In rising order; at the end of the sweep the three last (first) counts, and all of them where
-    fewer were measured. By the median rate of later epochs.
+    In rising order; for each loader three, at the end of the sweep the three last (first) counts,
+    and all of them where fewer were measured. By the median rate of later epochs.
     """
+    counts = {count for loader in loaders or (None,) for count in _top(suite, condition, loader)}
+    return tuple(sorted(counts))
+
+
+def _top(suite: Suite, condition: str, loader: LoaderKind | None) -> tuple[int, ...]:
     from feedrate.analysis.summary import summarize  # SciPy: not for the child
 
     rates = {
@@ -92,6 +118,7 @@ def top_workers(suite: Suite, condition: str) -> tuple[int, ...]:
         if point.rates is not None
         and point.benchmark.condition == condition
         and point.benchmark.part == SWEEP
+        and (point.workers == 0 or point.benchmark.settings.loader == loader)
     }
     counts = sorted(rates)
     if len(counts) <= TOP_COUNTS:
@@ -102,15 +129,34 @@ def top_workers(suite: Suite, condition: str) -> tuple[int, ...]:
 
 
 def pin_benchmarks(
-    condition: str = AUGMENTED, workers: int = FULL.pin_workers
+    condition: str = AUGMENTED, workers: int = FULL.pin_workers, loaders: Loaders = ()
 ) -> tuple[Benchmark, ...]:
-    """Return two benchmarks that differ in pin_memory alone, off before on."""
+    """Return for each loader two benchmarks that differ in pin_memory alone, off before on."""
     return tuple(
-        _benchmark(condition, PIN_MEMORY, workers, pin_memory=pin) for pin in (False, True)
+        benchmark
+        for pin in (False, True)
+        for benchmark in _of_loaders(condition, PIN_MEMORY, workers, loaders, pin_memory=pin)
     )
 
 
-def _benchmark(condition: str, part: str, workers: int, pin_memory: bool = True) -> Benchmark:
+def _of_loaders(
+    condition: str, part: str, workers: int, loaders: Loaders, *, pin_memory: bool = True
+) -> tuple[Benchmark, ...]:
+    kinds = loaders if loaders and workers > 0 else (None,)
+    made = (_benchmark(condition, part, workers, kind, pin_memory=pin_memory) for kind in kinds)
+    if loaders and workers == 0:
+        same = "loader: without workers they are the same"
+        return tuple(msgspec.structs.replace(b, left_out=(*b.left_out, same)) for b in made)
+    if len(kinds) < 2:
+        return tuple(made)
+    return tuple(
+        msgspec.structs.replace(b, label=f"{b.label}, loader {b.settings.loader}") for b in made
+    )
+
+
+def _benchmark(
+    condition: str, part: str, workers: int, loader: LoaderKind | None, *, pin_memory: bool
+) -> Benchmark:
     label = f"{condition}, {workers} {'worker' if workers == 1 else 'workers'}"
     if part == PIN_MEMORY:
         label += f", pin_memory {'on' if pin_memory else 'off'}"
@@ -130,5 +176,6 @@ def _benchmark(condition: str, part: str, workers: int, pin_memory: bool = True)
         prefetch_factor=PREFETCH_FACTOR,
         persistent_workers=True,
         pin_memory=pin_memory,
+        loader=loader,
     )
     return Benchmark(label=label, condition=condition, part=part, settings=settings)
