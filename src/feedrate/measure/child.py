@@ -134,7 +134,7 @@ def _measure(spec: wire.ChildSpec, send: Send, state: _State) -> None:
     started = time.perf_counter()
     target = _open_target(spec)
     setup_seconds = time.perf_counter() - started
-    left_out = ()
+    left_out: tuple[str, ...] = ()
     if spec.settings and spec.session is None:
         left_out = configure(target.loader, spec.settings)
     facts = state.facts = read_facts(target, left_out)
