@@ -158,6 +158,18 @@ def test_an_iterable_dataset_is_not_ramped() -> None:
     assert workers(loop)[:4] == [1, 2, 4, 8]
 
 
+def test_levels_begin_near_a_knee_that_can_be_foreseen() -> None:
+    loop = Loop(rampable=False, own=make_facts(0), step=0.0005, fetch=0.02, cpu=0.001)
+    course(loop, seconds=400)
+    assert workers(loop)[0] == 8
+
+
+def test_single_runs_that_are_all_slower_need_no_race() -> None:
+    loop = Loop(rampable=False, own=make_facts(0), fetch=0.001, transport=0.02, cpu=0.001)
+    assert course(loop, seconds=200) == "own_is_best"
+    assert 0 not in workers(loop)
+
+
 def test_levels_where_a_worker_died_are_left_and_one_below_is_tried() -> None:
     loop = Loop(rampable=False, own=make_facts(0), breaks_at=6)
     course(loop, seconds=200)

@@ -95,7 +95,7 @@ def candidates(tuned: Tuned) -> tuple[LoaderSettings, ...]:
     Settings that are not named stay as the target has them.
     """
     chosen, own = chosen_level(tuned), tuned.own
-    if chosen is None or own is None:
+    if chosen is None or own is None or _is_slower(tuned, chosen):
         return ()
     first = _at(tuned, chosen.level)
     found = [first]
@@ -112,6 +112,16 @@ def candidates(tuned: Tuned) -> tuple[LoaderSettings, ...]:
         if not any(same_settings(each, other, own) for other in (own, *distinct)):
             distinct.append(each)
     return tuple(distinct)
+
+
+def _is_slower(tuned: Tuned, chosen: Stretch) -> bool:
+    """Say whether single runs found nothing like the user's own rate, on the same loader.
+
+    A ramp's levels are of another loader, which may be slower than torch's own.
+    """
+    if tuned.ramped or tuned.look is None:
+        return False
+    return chosen.rate < (1 - tuned.procedure.tolerance) * tuned.look.rate
 
 
 def _at(tuned: Tuned, level: int) -> LoaderSettings:

@@ -292,5 +292,5 @@ def _as_raised(error: RunError) -> FeedrateError:
     if error.kind == "target":
         return TargetError(error.sentence, details=error.traceback)
     kind = MeasuringTimeout if error.kind == "timeout" else NothingMeasured
-    sentence = f"the target as it is could not be measured: {error.sentence}"
+    sentence = f"nothing could be measured: {error.sentence}"
     return kind(sentence, details=error.traceback)

@@ -8,6 +8,7 @@ runs of the race first, then the number of its rounds.
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import msgspec
@@ -160,7 +161,7 @@ def _next_level(tuned: Tuned, limits: Limits) -> int | None:
     gains = rates.get(highest, 0.0) >= (1 + tuned.procedure.tolerance) * below
     doubled = sum(1 for each in tried if each & (each - 1) == 0)
     if highest == 0 or (highest not in failed and gains and len(tried) == doubled):
-        level = min(2 * highest or 1, limits.most_workers)
+        level = min(2 * highest or _lowest(tuned), limits.most_workers)
     elif len(tried) - doubled < _BETWEEN:
         level = _between(tuned, tried, failed)
     else:
@@ -169,6 +170,12 @@ def _next_level(tuned: Tuned, limits: Limits) -> int | None:
         return None
     refused = refusal(tuned, LoaderSettings(num_workers=level), limits)
     return level if refused is None else None
+
+
+def _lowest(tuned: Tuned) -> int:
+    """Return the power of two to begin with: a quarter of the knee, where that can be foreseen."""
+    knee = tuned.roof.knee or 1.0
+    return 1 << int(math.log2(max(1.0, knee / 4)))
 
 
 def _between(tuned: Tuned, tried: set[int], failed: set[int]) -> int:

@@ -211,7 +211,7 @@ def _memory(own: Entry, other: Entry) -> str:
     before, after = _highest_peak(own), _highest_peak(other)
     if before is None or after is None:
         return ""
-    shm = f", {units.size(after.shm_bytes)} of it in /dev/shm" if after.shm_bytes else ""
+    shm = f", /dev/shm {units.size(after.shm_bytes)} fuller" if after.shm_bytes else ""
     return (
         f"Memory at the peak: {units.size(after.total_bytes)}{shm}; "
         f"{units.size(before.total_bytes)} with your settings."
