@@ -76,6 +76,12 @@ def test_without_a_run_without_workers_the_cost_has_the_transport_in_it() -> Non
     assert evidence(ours, "the CPUs' limit").value == pytest.approx(2 / 0.009)
 
 
+def test_what_the_loop_reaches_without_workers_is_no_loaders() -> None:
+    fast = alone((1000.0,), main_cpu_seconds=0.008 * ITEMS)
+    made = one(make_suite([fast, *side(TORCHS, "torch")]), CODE)
+    assert "the highest rate, 185 items/s with 4 workers, reaches 74 % of what" in made.title
+
+
 def test_a_share_above_one_is_said_as_it_is() -> None:
     """Figures of another clock or cache may pass the limit; they are not cut."""
     suite = make_suite(

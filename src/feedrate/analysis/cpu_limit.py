@@ -67,16 +67,18 @@ def most_items(cost: ItemCost, cpus: float) -> float:
 
 
 def near_limit(condition: Condition) -> Finding | None:
-    """Say which share of the CPUs' limit the fastest count of a loader reaches.
+    """Say which share of the CPUs' limit a loader reaches with its fastest worker count.
 
-    Only where loaders are told apart. Near 1 no loader can do better on these CPUs; what is missing
-    went into transport, waiting, or workers that slow each other down. Where threads of a core or a
-    faster clock count as CPUs of other speed it may be off either way.
+    Only where loaders are told apart; what the loop reaches without workers is no loader's. Near 1
+    no loader can do better on these CPUs; what is missing went into transport, waiting, or workers
+    that slow each other down. Where threads share a core, or the clock changes with the load, it
+    may be off either way.
     """
     cost = cheapest_cost(condition.curve)
-    if not condition.loader or cost is None:
+    with_workers = [point for point in condition.curve if point.workers > 0]
+    if not condition.loader or cost is None or not with_workers:
         return None
-    top, cpus = top_of(condition.curve), condition.metadata.usable_cpus
+    top, cpus = top_of(with_workers), condition.metadata.usable_cpus
     most = most_items(cost, cpus)
     share = top.rate / most
     title = (
