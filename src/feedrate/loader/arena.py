@@ -62,7 +62,10 @@ class Segment:
         self.number = number
         self.slot_size = slot_size
         self.slots = slots
-        self.memory = mmap.mmap(descriptor, segment_size(slot_size, slots))
+        self.memory = self._map(descriptor, segment_size(slot_size, slots))
+
+    def _map(self, descriptor: int, size: int) -> mmap.mmap:
+        return mmap.mmap(descriptor, size)
 
     def offset(self, slot: int) -> int:
         """Return where a slot begins."""

@@ -13,7 +13,7 @@ import os
 import pickle
 import struct
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -21,6 +21,9 @@ from feedrate.loader.allowance import allowance
 from feedrate.loader.arena import News, Segment, Slot, Writer
 from feedrate.loader.arena_pickle import EXACT, BatchPickler, Plan, current, is_carried
 from feedrate.loader.channel import Channel
+
+if TYPE_CHECKING:
+    from feedrate.loader.pinning import Pinning
 
 _PREFIX = struct.Struct("<IqIIQII")
 """Words of news, slot's segment and index, bytes of the pickle in the message, and in the slot
@@ -125,9 +128,11 @@ class ArenaEncoder:
 
 
 class ArenaDecoder:
-    """The loop's side of one worker."""
+    """The loop's side of one worker. With ``pinning``, set before the first message, slots are
+    pinned where they are."""
 
     def __init__(self) -> None:
+        self.pinning: Pinning | None = None
         self._segments: dict[int, Segment] = {}
 
     def decode(self, body: memoryview, channel: Channel) -> tuple[Any, Any]:
@@ -145,7 +150,7 @@ class ArenaDecoder:
         offset += 16 * buffers
         if number < 0:
             return pickle.loads(body[offset : offset + length])  # type: ignore[no-any-return]
-        memory = allowance.take(self._segments[number], index)
+        memory = (self.pinning or allowance).take(self._segments[number], index)
         before = current.buffer
         current.buffer = memory
         current.shared = {}
@@ -165,7 +170,8 @@ class ArenaDecoder:
         for number, slot_size, slots in made:
             descriptor = channel.take_descriptor()
             try:
-                self._segments[number] = Segment(number, descriptor, slot_size, slots)
+                make = Segment if self.pinning is None else self.pinning.segment
+                self._segments[number] = make(number, descriptor, slot_size, slots)
             finally:
                 os.close(descriptor)
         for number in gone:

@@ -28,6 +28,10 @@ class Event(NamedTuple):
 class Arrivals(Protocol):
     """Where the loop waits."""
 
+    @property
+    def thread(self) -> threading.Thread | None:
+        """The thread that reads the channels; ``None`` where the loop does."""
+
     def add(self, worker: Worker) -> None:
         """Take in a new worker's messages too."""
 
@@ -67,6 +71,8 @@ def _without_frames(error: BaseException) -> BaseException:
 
 class DirectArrivals:
     """The loop reads the channels itself, and only those it needs: no thread, no queue."""
+
+    thread: threading.Thread | None = None
 
     def __init__(self, crew: Crew) -> None:
         self._crew = crew
@@ -164,21 +170,12 @@ class PinnedArrivals:
             if event is None:
                 return True
             if event.delivery is not None:
-                event = self._pinned(event)
+                data = self._pin(event.delivery.data)
+                event = event._replace(delivery=event.delivery._replace(data=data))
             self._events.put(event)
             if event.delivery is None:
                 return False
         return False
-
-    def _pinned(self, event: Event) -> Event:
-        from feedrate.loader.torch_private import wrap_exception
-
-        assert event.delivery is not None
-        try:
-            data = self._pin(event.delivery.data)
-        except Exception:
-            data = wrap_exception("in pin memory thread for device")
-        return event._replace(delivery=event.delivery._replace(data=data))
 
     def close(self) -> None:
         """Stop the thread."""

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 import torch.multiprocessing
 
 from feedrate.loader import torch_private
-from feedrate.loader.arrivals import Arrivals, DirectArrivals, Event, PinnedArrivals, read
+from feedrate.loader.arrivals import Arrivals, DirectArrivals, Event, read
 from feedrate.loader.crew import Crew, Worker
 from feedrate.loader.handout import Handout
+from feedrate.loader.in_place import pinned_arrivals
 from feedrate.loader.meter import Meter
 from feedrate.loader.rescue import Rescue
 from feedrate.loader.transport import Delivery, count_bytes, make_transport
@@ -67,20 +68,16 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
             for number in range(self._num_workers):
                 self._crew.start(number, self._num_workers)
             if self._pin_memory:
-                self._start_pinning()
+                self._start_pinning(loader.transport)
         except BaseException:
             self._shutdown_workers()
             raise
         self._reset(loader, first_iter=True)
 
-    def _start_pinning(self) -> None:
-        device = self._pin_memory_device
-        self._arrivals = PinnedArrivals(
-            self._crew,
-            lambda data: torch_private.pin(data, device),
-            torch_private.device_chooser(device),
-        )
-        self._pin_memory_thread = self._arrivals.thread
+    def _start_pinning(self, transport: str) -> None:
+        self._arrivals = pinned_arrivals(self._crew, self._pin_memory_device, transport)
+        if self._arrivals.thread is not None:
+            self._pin_memory_thread = self._arrivals.thread  # where torch's iterator has it
         for worker in self._crew.workers:
             self._arrivals.add(worker)
 
@@ -119,8 +116,8 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
     def queue_depth(self) -> int:
         """Return how many batches have arrived and wait for the loop."""
         for worker in () if self._shutdown else self._crew.workers:
-            # What the loop has not needed yet lies in the channels. With pinning a thread reads.
-            while not worker.gone and not self._pin_memory:
+            # What the loop has not needed yet lies in the channels, unless a thread reads them.
+            while not worker.gone and self._arrivals.thread is None:
                 event = read(worker)
                 if event is None or event.delivery is None:
                     break  # an end is told again when it is waited for

@@ -230,3 +230,28 @@ def device_chooser(device: str | None) -> Callable[[], None]:
 def pin(data: Any, device: str | None) -> Any:
     """Copy a batch into pinned memory as torch does it."""
     return pin_memory.pin_memory(data, device)  # type: ignore[no-untyped-call]
+
+
+def can_use_cuda() -> bool:
+    """Tell whether this process and thread may use CUDA now.
+
+    Not in a process that was forked from one that used it, nor while this thread's work is
+    recorded as a graph.
+    """
+    forked = getattr(torch.cuda, "_is_in_bad_fork", None)
+    return (
+        forked is not None
+        and torch.cuda.is_available()
+        and not forked()
+        and not interpreter_ends()
+        and not torch.cuda.is_current_stream_capturing()
+    )
+
+
+def keep_cuda_busy(cycles: int) -> bool:
+    """Give the current stream work that takes so many clock cycles; False where torch cannot."""
+    sleep = getattr(torch.cuda, "_sleep", None)
+    if sleep is None:
+        return False
+    sleep(cycles)
+    return True
