@@ -72,6 +72,12 @@ def watch(
     return said
 
 
+def line_of(file: str, words: str) -> int:
+    """Return the number of the line of a script that holds the words."""
+    lines = (TARGETS / file).read_text("utf-8").splitlines()
+    return next(number for number, line in enumerate(lines, 1) if words in line)
+
+
 def target(name: str) -> Any:
     """Import one of the scripts as a module; what they share lies beside them."""
     sys.path.insert(0, str(TARGETS))

@@ -150,20 +150,8 @@ def with_luck(trainer, loader):
         print("again")
 
 
-def cleans_up():
-    try:
-        train(make_loader(40, 0.001))
-    finally:
-        print("cleaned up")
-
-
 def exits_at_once():
     sys.exit("no data folder")
-
-
-def exits_well():
-    train(make_loader(40, 0.001), epochs=1)
-    sys.exit(0)
 
 
 def crashes():
@@ -187,15 +175,20 @@ def empty():
     train(DataLoader(Numbers(2), batch_size=4, drop_last=True), epochs=1)
 
 
-def megabytes():
+def moves():
+    """Prints megabytes, goes to another folder, and cleans up at its end."""
     for _ in range(64):
         print("x" * 65536)
-    train(make_loader(40, 0.001))
-
-
-def moves():
     os.chdir("/")
-    train(make_loader(40, 0.001, num_workers=1))
+    try:
+        train(make_loader(40, 0.001, num_workers=1))
+    finally:
+        print("cleaned up")
+
+
+def three_batches_and_out():
+    three_batches()
+    sys.exit(0)
 
 
 def daemon():

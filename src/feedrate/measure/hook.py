@@ -51,9 +51,10 @@ class Hook:
         for kind in _subclasses(DataLoader):
             self._wrap_subclass(kind)
         hook = self
+        torchs: Any = DataLoader
 
-        def on_subclass(cls: type, **keywords: Any) -> None:
-            super(DataLoader, cls).__init_subclass__(**keywords)
+        def on_subclass(cls: Any, /, **keywords: Any) -> None:
+            super(torchs, cls).__init_subclass__(**keywords)
             if hook.is_installed:
                 hook._wrap_subclass(cls)
 
@@ -178,6 +179,7 @@ class Hook:
 
 
 def _subclasses(kind: type) -> Iterator[type]:
+    each: type
     for each in kind.__subclasses__():
         yield each
         yield from _subclasses(each)

@@ -285,8 +285,13 @@ class Session:
 
 def wait_for_cuda() -> None:
     """Wait for the device where the target has begun to use one."""
-    if torch.cuda.is_initialized():
+    if _uses_cuda():
         torch.cuda.synchronize()
+
+
+def _uses_cuda() -> bool:
+    cuda: Any = torch.cuda
+    return bool(cuda.is_initialized())
 
 
 def _read(loader: Any, left_out: tuple[str, ...]) -> LoaderFacts:
@@ -298,6 +303,6 @@ def _ready(seconds: float, facts: LoaderFacts) -> wire.Ready:
         setup_seconds=seconds,
         facts=facts,
         versions=versions(),
-        accelerator=torch.cuda.get_device_name() if torch.cuda.is_initialized() else None,
+        accelerator=torch.cuda.get_device_name() if _uses_cuda() else None,
         default_start_method=default_start_method(),
     )

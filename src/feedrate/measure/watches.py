@@ -112,7 +112,8 @@ def watched(iterator: Any, watch: Watch | OuterWatch) -> Any:
         setattr(iterator, WATCH, watch)  # one that persistent workers keep
         return iterator
     try:
-        iterator.__class__ = _watching_class(type(iterator))
+        kind: Any = type(iterator)
+        iterator.__class__ = _watching_class(kind)
         setattr(iterator, WATCH, watch)
     except (TypeError, AttributeError):  # a generator, or another type of Python's own
         return generate(watch, functools.partial(next, iterator), iterator)
@@ -120,13 +121,13 @@ def watched(iterator: Any, watch: Watch | OuterWatch) -> Any:
 
 
 @functools.cache
-def _watching_class(kind: type) -> type:
+def _watching_class(kind: Any) -> type:
     """Return a subclass whose ``__next__`` goes by the watch of the object.
 
     Raises:
         TypeError: there can be none.
     """
-    original: Any = kind.__next__  # type: ignore[attr-defined]
+    original: Any = kind.__next__
 
     def __next__(self: Any) -> Any:  # noqa: N807
         watch = vars(self).get(WATCH)
