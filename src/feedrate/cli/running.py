@@ -1,0 +1,45 @@
+"""The verb ``run``: a script on feedrate's loader, with no line of it changed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Annotated
+
+import typer
+
+from feedrate.errors import UsageError
+
+CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": True}
+"""What follows the script's name is the script's."""
+
+
+def run(
+    script: Annotated[
+        list[str],
+        typer.Argument(metavar="SCRIPT [ARGS]...", help="The script, and its own arguments."),
+    ],
+    module: Annotated[
+        bool, typer.Option("-m", help="SCRIPT is a module's name, as for python -m.")
+    ] = False,
+) -> None:
+    """Run a training script on feedrate's loader, whose workers follow what the loop needs.
+
+    Loaders of map-style datasets start with one worker and grow while training goes on, to the
+    fewest that feed the loop as well as any number can. Everything else is as with python SCRIPT:
+    input, output, signals and exit code. At the end one line on standard error says what the
+    loaders came to.
+    """
+    from feedrate.measure.running import command
+    from feedrate.measure.wire import ScriptSpec
+
+    place, *argv = script
+    if not place or place.startswith("-"):
+        raise UsageError(f"{place!r} is no script: write feedrate run script.py --its --own args")
+    words = command(ScriptSpec(place=place, argv=tuple(argv), module=module))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if os.name == "nt":  # where exec would leave the shell with a process that it does not know
+        sys.exit(subprocess.call(words))
+    os.execv(words[0], words)
