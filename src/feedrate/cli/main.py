@@ -10,6 +10,7 @@ import typer
 from feedrate.cli.editing import apply
 from feedrate.cli.measuring import bench, demo
 from feedrate.cli.results import report
+from feedrate.cli.running import CONTEXT, run
 from feedrate.cli.terminal import say
 from feedrate.errors import FeedrateError
 from feedrate.version import __version__
@@ -45,6 +46,7 @@ def feedrate(
 
 app.command()(bench)
 app.command()(report)
+app.command(context_settings=CONTEXT)(run)
 app.command()(apply)
 app.command()(demo)
 

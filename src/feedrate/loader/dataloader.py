@@ -139,7 +139,8 @@ class DataLoader(TorchDataLoader[T_co]):
             return super()._get_iterator()
         from feedrate.loader.iterator import ElasticIterator
 
-        self.check_worker_number_rationality()
+        if self.pilot is None:  # torch's advice is for people who chose the number
+            self.check_worker_number_rationality()
         iterator = ElasticIterator(self)
         self._iterators.add(iterator)
         self._latest = weakref.ref(iterator)
