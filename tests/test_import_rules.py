@@ -60,6 +60,7 @@ MAY_IMPORT_TORCH = {
     "feedrate.measure.hook",
     "feedrate.measure.look",
     "feedrate.measure.loop",
+    "feedrate.measure.running",
     "feedrate.measure.sessions",
     "feedrate.measure.target",
     "feedrate.loader",
