@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from watching import TARGETS, line_of
 
-from feedrate.measure.running import command
-from feedrate.measure.wire import ScriptSpec
+from feedrate.cli.running import command
 
 
 def both(script: Path, *argv: str, **options: Any) -> tuple[Any, Any]:
@@ -30,7 +29,7 @@ def both(script: Path, *argv: str, **options: Any) -> tuple[Any, Any]:
         )
         for words in (
             [sys.executable, str(script), *argv],
-            command(ScriptSpec(place=str(script), argv=argv)),
+            command(str(script), *argv),
         )
     )  # type: ignore[return-value]
 
@@ -59,7 +58,7 @@ def test_input_output_errors_and_exit_code_are_pythons(tmp_path: Path, source: s
 
 def test_a_script_that_is_not_there(tmp_path: Path) -> None:
     answer = subprocess.run(
-        command(ScriptSpec(place="nowhere.py")),
+        command("nowhere.py"),
         check=False,
         capture_output=True,
         text=True,
@@ -112,7 +111,7 @@ def test_ctrl_c_ends_the_script_and_its_workers(tmp_path: Path) -> None:
         "    if trainer.steps == 3: print('trains', flush=True)\n"
     )
     process = subprocess.Popen(
-        command(ScriptSpec(place=str(script))),
+        command(str(script)),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

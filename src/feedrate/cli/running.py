@@ -11,6 +11,13 @@ import typer
 
 from feedrate.errors import UsageError
 
+_COMMAND = (
+    "import sys\n"
+    "if sys.path[:1] == ['']: del sys.path[0]\n"  # a script does not see the current folder
+    "from feedrate.measure.running import main\n"
+    "main(sys.argv[1:])\n"
+)
+
 CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": True}
 """What follows the script's name is the script's."""
 
@@ -31,15 +38,17 @@ def run(
     input, output, signals and exit code. At the end one line on standard error says what the
     loaders came to.
     """
-    from feedrate.measure.running import command
-    from feedrate.measure.wire import ScriptSpec
-
     place, *argv = script
     if not place or place.startswith("-"):
         raise UsageError(f"{place!r} is no script: write feedrate run script.py --its --own args")
-    words = command(ScriptSpec(place=place, argv=tuple(argv), module=module))
+    words = command(place, *argv, module=module)
     sys.stdout.flush()
     sys.stderr.flush()
     if os.name == "nt":  # where exec would leave the shell with a process that it does not know
         sys.exit(subprocess.call(words))
     os.execv(words[0], words)
+
+
+def command(place: str, *argv: str, module: bool = False) -> list[str]:
+    """Return the command of the process that runs a script so."""
+    return [sys.executable, "-c", _COMMAND, *(["-m"] if module else []), place, *argv]

@@ -26,24 +26,15 @@ if TYPE_CHECKING:
     from feedrate.loader.pilot import Pilot
     from feedrate.measure.uses import Use
 
-_COMMAND = (
-    "import sys\n"
-    "if sys.path[:1] == ['']: del sys.path[0]\n"  # a script does not see the current folder
-    "from feedrate.measure.running import main\n"
-    "main(sys.argv[1:])\n"
-)
 _MODULE = "-m"
 _OWN = str(Path(__file__).parent)
 
 
-def command(spec: ScriptSpec) -> list[str]:
-    """Return the command of a process that runs the script so."""
-    place = [_MODULE, spec.place] if spec.module else [spec.place]
-    return [sys.executable, "-c", _COMMAND, *place, *spec.argv]
-
-
 def main(words: Sequence[str]) -> None:
-    """Run what `command` names; its errors and exit codes are Python's own."""
+    """Run ``script.py args...`` or ``-m module args...``; errors and exit codes are the script's.
+
+    To be called in a fresh process, before torch is imported.
+    """
     is_module = words[0] == _MODULE
     place, *argv = words[1:] if is_module else words
     steering = Steering()
