@@ -70,6 +70,8 @@ def use(facts: LoaderFacts | None = None, **changes: Any) -> LoaderUse:
 class Loop:
     """Times are seconds a batch. ``own`` is what the script sets, ``breaks_at`` where workers die.
 
+    ``ramp_rates`` are batches/s that the ramp alone sees, as of a disturbed window.
+
     ``zero_costs`` is what a batch takes in the main process, by default as long as in a worker;
     ``transport`` what taking a batch from a worker costs the loop.
     """
@@ -82,6 +84,7 @@ class Loop:
     own: LoaderFacts = field(default_factory=lambda: make_facts(0))
     ramp_to: tuple[int, ...] = (1, 5, 6, 4)
     chosen: int = 5
+    ramp_rates: dict[int, float] = field(default_factory=dict)
     breaks_at: int | None = None
     rampable: bool = True
     startup: float = 0.05
@@ -139,7 +142,7 @@ class Loop:
             windows.append(
                 self._window(
                     level,
-                    self.rate(level),
+                    self.ramp_rates.get(level, self.rate(level)),
                     "ramp",
                     fetch_seconds=self.fetch,
                     worker_cpu_seconds=self.cpu,

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from builders import make_facts
+from feedrate.analysis.candidates import chosen_level
 from feedrate.analysis.race import Entry, duel, winner
 from feedrate.analysis.reasons import line
 from feedrate.analysis.tuned import EARLIER, RACE, RAMP, read
@@ -15,7 +16,7 @@ from feedrate.analysis.tuning import answer, judge, recommend
 from feedrate.plan.tuning import Limits
 from feedrate.records import Benchmark, Finding, Suite
 from feedrate.settings import Budget, LoaderSettings
-from tune_builders import Loop, make_tune, make_tuner, tuned_suite
+from tune_builders import Loop, make_tune, make_tuner, tuned_suite, window
 
 LONG = 10**6
 
@@ -175,6 +176,32 @@ def test_no_gain_beyond_noise_keeps_the_settings() -> None:
     assert answer(read(suite)).kind == "keep"
     assert "no gain beyond noise" in judge(suite)[0].title
     assert recommend(suite) is None
+
+
+def test_rates_that_scatter_decide_nothing() -> None:
+    suite = tuned_suite(Loop(own=make_facts(2, length=LONG)))
+    scattered = iter((400.0, 120.0, 90.0, 430.0, 100.0) * 2)
+    benchmarks = []
+    for benchmark in suite.benchmarks:
+        runs = benchmark.runs
+        if benchmark.part == RACE:
+            runs = tuple(
+                msgspec.structs.replace(run, windows=(window(2, next(scattered)),)) for run in runs
+            )
+            scattered = iter([110.0, 300.0, 80.0, 420.0, 150.0])
+        benchmarks.append(msgspec.structs.replace(benchmark, runs=runs))
+    suite = msgspec.structs.replace(suite, benchmarks=tuple(benchmarks))
+    assert answer(read(suite)).kind == "undecided"
+    (finding,) = (f for f in judge(suite) if f.code == "tune.undecided")
+    assert "Keep your settings" in finding.title
+    assert recommend(suite) is None
+
+
+def test_a_ramp_whose_time_was_up_does_not_choose_what_it_last_tried() -> None:
+    loop = Loop(own=make_facts(2, length=LONG), chosen=4, ramp_to=(1, 5, 4))
+    chosen = chosen_level(read(tuned_suite(loop)))
+    assert chosen is not None
+    assert chosen.level == 5
 
 
 def test_what_is_not_confirmed_is_not_recommended() -> None:

@@ -124,6 +124,16 @@ def test_ctrl_c_shows_and_keeps_what_was_learnt(loop: Loop, folder: Path) -> Non
     assert len(suite.benchmarks[1].runs[0].windows) == 4
 
 
+def test_ctrl_c_before_the_first_child_is_one_sentence(
+    loop: Loop, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tune_api, "gather", interrupted)
+    assert "before anything was measured" in refused("train.py")
+
+
 def test_limits_reach_the_children(loop: Loop, folder: Path) -> None:
     tune("--max-workers", "3", "--max-ram", "1.5M", "--max-shm", "4k", "train.py")
     ramp: Any = loop.seen[1].session

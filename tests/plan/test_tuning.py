@@ -91,6 +91,7 @@ def test_then_the_best_races_against_the_own_settings_in_rotated_rounds() -> Non
 
 def test_a_level_that_was_faster_in_the_ramp_races_too_and_leaves_when_it_is_not() -> None:
     loop = Loop(own=make_facts(1, length=10**6), chosen=4, ramp_to=(1, 4, 5), step=0.0039)
+    loop.ramp_rates = {4: 248.0}
     course(loop)
     # 5 workers are a quarter faster: 4 leave after the first round
     assert workers(loop)[:5] == [1, 4, 5, 5, 1]
@@ -232,6 +233,7 @@ def test_settings_that_do_not_fit_are_not_run() -> None:
 def test_where_time_is_short_only_the_most_promising_races() -> None:
     def first_round(seconds: float) -> Round:
         loop = Loop(own=make_facts(1, length=10**6), chosen=4, ramp_to=(1, 4, 5), step=0.0039)
+        loop.ramp_rates = {4: 248.0}
         step = next_step(read(after(loop, 2)), limits(seconds))
         assert isinstance(step, Round)
         return step

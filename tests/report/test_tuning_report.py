@@ -76,6 +76,7 @@ def test_the_recommendation_comes_with_reasons_cost_and_the_line_to_write() -> N
 
 def test_what_is_not_worth_it_is_named() -> None:
     loop = Loop(own=make_facts(1, length=LONG), chosen=4, ramp_to=(1, 4, 5), step=0.0039)
+    loop.ramp_rates = {4: 248.0}
     (told,) = re.findall(r"not worth it num_workers=4 ([\d.]+)× your rate \(1 run\)", words(loop))
     assert 3.9 < float(told) < 4.1
 

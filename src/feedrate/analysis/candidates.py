@@ -29,14 +29,17 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True):
 def chosen_level(tuned: Tuned) -> Stretch | None:
     """Return the level that the search chose; ``None`` where no level was measured.
 
-    Of a ramp its last choice, of single runs the cheapest within the tolerance of the fastest. A
-    level at which a worker died is none, though it was measured before.
+    Of a ramp its last choice, unless the time was up in the midst of it and that choice is no
+    good; of single runs the cheapest within the tolerance of the fastest. A level at which a worker
+    died is none, though it was measured before.
     """
     sound = [each for each in tuned.levels if each.level != tuned.broken_level and each.level > 0]
+    best = max((each.rate for each in sound), default=0.0)
     if tuned.choices and tuned.broken_level is None:
         last = tuned.level(tuned.choices[-1].level)
-        if last in sound:
-            return last
+        if last in sound and last is not None:
+            enough = last.rate * (1 + tuned.procedure.tolerance) >= best
+            return last if enough else cheapest(sound, tuned.procedure.tolerance)
     return cheapest(sound, tuned.procedure.tolerance)
 
 

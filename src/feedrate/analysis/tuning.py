@@ -27,6 +27,8 @@ Kind = Literal[
 
 LEAST_BATCHES = 4
 """Fewer batches of the user's own settings than this are no measurement."""
+_WIDE = 4.0
+"""How many tolerances wide an interval may be before it excludes nothing."""
 _NO_FAILURE = ("interrupted", "fixed_workers")
 """Ways in which a run ends that the course of a tune takes into account."""
 
@@ -91,7 +93,8 @@ def answer(tuned: Tuned) -> Answer:
 
 def _kind(tuned: Tuned, found: Duel) -> Kind:
     assert tuned.own is not None, "a race is run against known settings"
-    if found.ratio.interval is None:
+    interval = found.ratio.interval
+    if interval is None:
         return "unconfirmed"
     tolerance = tuned.procedure.tolerance
     faster = direction(found.ratio) == "higher"
@@ -102,7 +105,9 @@ def _kind(tuned: Tuned, found: Duel) -> Kind:
     fewer = found.winner.settings.num_workers < tuned.own.num_workers
     if fewer and (verdict == "same" or faster):
         return "cheaper"
-    return "undecided" if verdict == "undecided" and matters else "keep"
+    # so wide that it tells nothing, whatever the values say
+    wide = interval.high > 1 + tolerance and interval.high - interval.low > _WIDE * tolerance
+    return "undecided" if verdict == "undecided" and (matters or wide) else "keep"
 
 
 def _search_found_own(tuned: Tuned) -> bool:
@@ -166,7 +171,7 @@ def _kept(tuned: Tuned, found: Answer) -> Finding:
 
 def _unconfirmed(tuned: Tuned) -> Finding:
     best = chosen_words(tuned)
-    title = "no other number of workers could be measured, so nothing is recommended."
+    title = "no other number of workers was measured, so nothing is recommended."
     if best:
         title = (
             f"the search speaks for {best}, which was not confirmed against your settings: nothing "

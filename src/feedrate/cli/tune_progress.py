@@ -87,6 +87,8 @@ class LiveTuneProgress(PlainTuneProgress):
 
 def outcome(run: Run) -> str:
     """Return what a run found, or its error, as one line."""
+    if run.error is not None and run.error.kind == "interrupted":
+        return "interrupted"
     if run.error is not None:
         return f"failed: {run.error.sentence}"
     own = together(of_phase(run.windows, "own"))

@@ -160,7 +160,7 @@ def tune(
     from feedrate.cli.terminal import notices
     from feedrate.cli.tune_options import parse_seconds, parse_size
     from feedrate.cli.tune_progress import tune_progress
-    from feedrate.errors import FeedrateError, UsageError
+    from feedrate.errors import FeedrateError, Interrupted, UsageError
     from feedrate.measure.asked import asked
 
     for result in (output, figure):
@@ -170,47 +170,51 @@ def tune(
     ram = parse_size(max_ram, "--max-ram") if max_ram is not None else None
     shm = parse_size(max_shm, "--max-shm") if max_shm is not None else None
     place = in_copy(target) if dry and target.endswith(".py") and not module else target
-    with (
-        open_output(
-            output.absolute() if dry and output is not None else output,
-            figure.absolute() if dry and figure is not None else figure,
-            as_json=as_json,
-            force=force,
-            verbose=verbose,
-            kind="tune",
-        ) as out,
-        copied_folder() if dry else contextlib.nullcontext() as copied,
-    ):
-        what = asked(place, step, arguments or (), module=module)
-        if seed is None and what.script is None:
-            seed = 0
+    try:
+        with (
+            open_output(
+                output.absolute() if dry and output is not None else output,
+                figure.absolute() if dry and figure is not None else figure,
+                as_json=as_json,
+                force=force,
+                verbose=verbose,
+                kind="tune",
+            ) as out,
+            copied_folder() if dry else contextlib.nullcontext() as copied,
+        ):
+            what = asked(place, step, arguments or (), module=module)
+            if seed is None and what.script is None:
+                seed = 0
 
-        def told(suite: Suite) -> Suite:
-            return copied.told(suite) if copied is not None else suite
+            def told(suite: Suite) -> Suite:
+                return copied.told(suite) if copied is not None else suite
 
-        def measure(watcher: TuneWatcher) -> Suite:
-            try:
-                suite = tune_api.tune_asked(
-                    what,
-                    budget=seconds,
-                    loader=loader,
-                    max_workers=max_workers,
-                    max_ram=ram,
-                    max_shm=shm,
-                    tolerance=tolerance,
-                    step_ms=step_ms,
-                    device=device,
-                    seed=seed,
-                    timeout=timeout,
-                    fresh=fresh,
-                    keep_profile=not dry,
-                    save=lambda suite: out.save(told(suite)),
-                    watcher=watcher,
-                )
-            except FeedrateError as error:
-                if isinstance(error.suite, records.Suite):
-                    error.suite = told(error.suite)
-                raise
-            return told(suite)
+            def measure(watcher: TuneWatcher) -> Suite:
+                try:
+                    suite = tune_api.tune_asked(
+                        what,
+                        budget=seconds,
+                        loader=loader,
+                        max_workers=max_workers,
+                        max_ram=ram,
+                        max_shm=shm,
+                        tolerance=tolerance,
+                        step_ms=step_ms,
+                        device=device,
+                        seed=seed,
+                        timeout=timeout,
+                        fresh=fresh,
+                        keep_profile=not dry,
+                        save=lambda suite: out.save(told(suite)),
+                        watcher=watcher,
+                    )
+                except FeedrateError as error:
+                    if isinstance(error.suite, records.Suite):
+                        error.suite = told(error.suite)
+                    raise
+                return told(suite)
 
-        out.watched(tune_progress(notices(), seconds), measure)
+            out.watched(tune_progress(notices(), seconds), measure)
+    except KeyboardInterrupt:
+        # a look that runs has its own way; this is before it
+        raise Interrupted("interrupted before anything was measured") from None
