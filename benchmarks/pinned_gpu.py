@@ -115,7 +115,8 @@ def check_fork() -> list[str]:
     batch = next(iter(loader))["image"]
     pid = os.fork()
     if pid == 0:
-        os._exit(0 if batch.sum(dtype=torch.float64) == 28 * MIB // 4 else 1)
+        seen = [batch[:, place].tolist() for place in (0, -1)]  # torch's threads are not here
+        os._exit(0 if seen == [[float(i) for i in range(8)]] * 2 else 1)
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return ["forked processes that could not read a batch", "1", str(int(status != 0))]
 
