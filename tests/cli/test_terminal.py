@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from feedrate.cli.main import main
 from feedrate.cli.terminal import READER_GONE, notices, results, results_go_out, say
 from feedrate.errors import OutputError
 
@@ -52,6 +53,39 @@ def test_a_closed_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", None)
     with pytest.raises(OutputError, match="standard output is closed"), results_go_out():
         raise AssertionError("nothing is printed")
+
+
+@needs_full
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["bench", "--help"]])
+def test_a_help_text_for_a_full_disk_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["feedrate", *arguments])
+    with FULL.open("w") as full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", full)
+        with pytest.raises(SystemExit) as caught:
+            main()
+    assert caught.value.code == OutputError.exit_code
+    assert capsys.readouterr().err == (
+        "feedrate: standard output cannot be written (No space left on device): make room, or "
+        "send it elsewhere\n"
+    )
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
+def test_a_help_text_whose_reader_has_gone_ends_quietly(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    no_reader: object,
+    arguments: list[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["feedrate", *arguments])
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", no_reader)
+        with pytest.raises(SystemExit) as caught:
+            main()
+    assert caught.value.code == READER_GONE
+    assert capsys.readouterr().err == ""
 
 
 @needs_full

@@ -11,7 +11,7 @@ from feedrate.cli.editing import apply
 from feedrate.cli.measuring import bench, demo
 from feedrate.cli.results import report
 from feedrate.cli.running import CONTEXT, run
-from feedrate.cli.terminal import say
+from feedrate.cli.terminal import refusals_explained, say
 from feedrate.errors import FeedrateError
 from feedrate.version import __version__
 
@@ -54,7 +54,8 @@ app.command()(demo)
 def main() -> None:
     """Run the command and exit with its code."""
     try:
-        app()
+        with refusals_explained():
+            app()
     except FeedrateError as error:
         _explain(error)
         sys.exit(error.exit_code)
