@@ -23,7 +23,7 @@ from feedrate.host.limits import affinity, budget, memory_limits, shm_space, usa
 from feedrate.host.metadata import gather
 from feedrate.measure.executor import CHILD_MARK, Executor, SubprocessExecutor
 from feedrate.measure.handover import Handover, hand_over
-from feedrate.measure.manager import Manager, Silent, Watcher
+from feedrate.measure.manager import Manager, Watcher
 from feedrate.measure.wire import ChildSpec
 from feedrate.plan import bounds
 from feedrate.plan.sweep import Axes, default_workers, grid
@@ -244,7 +244,7 @@ def open_manager(
         spec_for=spec_for,
         free=free_now,
         save=save or (lambda _: None),
-        watcher=watcher or Silent(),
+        watcher=watcher or Watcher(),
     )
 
 

@@ -16,25 +16,25 @@ from feedrate.errors import (
     TargetError,
 )
 from feedrate.measure import wire
-from feedrate.measure.manager import Manager, Silent
+from feedrate.measure.manager import Manager, Place, Watcher
 from feedrate.records import Benchmark, Run, Suite
 from feedrate.settings import Budget
 
 PLENTY = Budget(cpus=2, ram_bytes=2**40, shm_bytes=2**40)
 
 
-class Notes(Silent):
+class Notes(Watcher):
     """A watcher that keeps what it is told."""
 
     def __init__(self) -> None:
-        self.started: list[tuple[int, int, str, int, float | None]] = []
+        self.started: list[tuple[Place, str, int, float | None]] = []
         self.skips: list[str] = []
         self.lost: list[str] = []
 
     def run_started(
-        self, position: int, total: int, benchmark: Benchmark, repeat: int, left: float | None
+        self, place: Place, benchmark: Benchmark, repeat: int, left: float | None
     ) -> None:
-        self.started.append((position, total, benchmark.label, repeat, left))
+        self.started.append((place, benchmark.label, repeat, left))
 
     def skipped(self, benchmark: Benchmark) -> None:
         self.skips.append(benchmark.label)
@@ -165,6 +165,18 @@ def test_a_full_disk_is_told_and_measuring_goes_on():
 def test_time_left_follows_from_the_runs_so_far():
     bench = Bench(in_turn(*(lambda s, t=t: succeed(s, seconds=t) for t in (4.0, 8.0, 4.0, 8.0))))
     bench.measure([0, 1], repeats=2)
-    lefts = [note[4] for note in bench.notes.started]
+    lefts = [note[-1] for note in bench.notes.started]
     # None known; then 4 s a run and 3 to go; then each setting's own (8 and 4); at last 4.
     assert lefts == [None, 12.0, 12.0, 4.0]
+
+
+def test_each_run_is_told_with_its_place_in_its_part():
+    bench = Bench()
+    bench.measure([0, 1])
+    bench.manager.measure([make_benchmark(2)], repeats=2, part=2, parts=3)
+    assert [note[0] for note in bench.notes.started] == [
+        Place(position=1, total=2),
+        Place(position=2, total=2),
+        Place(position=1, total=2, part=2, parts=3),
+        Place(position=2, total=2, part=2, parts=3),
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -84,17 +85,23 @@ def run_published(
             shown_target=shown,
         )
 
+        repeated = [each for each in chosen if each in protocol.repeated_conditions]
+        parts = len(chosen) + len(repeated) + (published.AUGMENTED in chosen)
+        number = itertools.count(1)
+
+        def measure_part(benchmarks: Sequence[Benchmark], repeats: int) -> None:
+            manager.measure(benchmarks, repeats, part=next(number), parts=parts)
+
         def all_parts() -> None:
             for condition in chosen:
-                sweep = published.sweep_benchmarks([condition], counts, loaders)
-                manager.measure(sweep, repeats=1)
-                if condition in protocol.repeated_conditions:
+                measure_part(published.sweep_benchmarks([condition], counts, loaders), 1)
+                if condition in repeated:
                     top = published.top_workers(manager.suite, condition, loaders)
                     again = published.repeated_benchmarks(condition, top, loaders)
-                    manager.measure(again, protocol.repeats)
+                    measure_part(again, protocol.repeats)
             if published.AUGMENTED in chosen:
                 pins = published.pin_benchmarks(workers=protocol.pin_workers, loaders=loaders)
-                manager.measure(pins, protocol.repeats)
+                measure_part(pins, protocol.repeats)
 
         api.with_result(manager, all_parts)
         return manager.suite

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from feedrate import units
 from feedrate.errors import OutputError
 from feedrate.measure import wire
-from feedrate.measure.manager import Watcher
+from feedrate.measure.manager import Place, Watcher
 from feedrate.records import Benchmark, Run
 
 ENDLESS = (
@@ -20,7 +20,7 @@ ENDLESS = (
 )
 
 
-class PlainProgress:
+class PlainProgress(Watcher):
     """One line when a run starts and one when it has ended."""
 
     def __init__(self, console: Console, *, cut: bool) -> None:
@@ -29,12 +29,11 @@ class PlainProgress:
         self._hinted = cut
 
     def run_started(
-        self, position: int, total: int, benchmark: Benchmark, repeat: int, left: float | None
+        self, place: Place, benchmark: Benchmark, repeat: int, left: float | None
     ) -> None:
         """Note which run it is, for the line at its end."""
-        self._head = describe(position, total, benchmark, repeat)
-        time_left = f", about {units.duration(left)} left" if left is not None else ""
-        self.say(f"{self._head}{time_left}")
+        self._head = describe(place, benchmark, repeat)
+        self.say(", ".join(part for part in (self._head, time_left(place, left)) if part))
 
     def message(self, message: wire.Message) -> None:
         """Show none but what may be the only word for ever: a line each would flood a log."""
@@ -70,15 +69,16 @@ class LiveProgress(PlainProgress):
         self._left = ""
 
     def run_started(
-        self, position: int, total: int, benchmark: Benchmark, repeat: int, left: float | None
+        self, place: Place, benchmark: Benchmark, repeat: int, left: float | None
     ) -> None:
         """Move the bar to this run."""
-        self._head = describe(position, total, benchmark, repeat)
+        self._head = describe(place, benchmark, repeat)
         self._batches = None
-        self._left = f"about {units.duration(left)} left" if left is not None else ""
+        self._left = time_left(place, left)
         if self._task is None:
-            self._task = self._bar.add_task("", total=total)
-        self._show(position - 1, "starting")
+            self._task = self._bar.add_task("")
+        self._bar.update(self._task, total=place.total)
+        self._show(place.position - 1, "starting")
 
     def message(self, message: wire.Message) -> None:
         """Show how far the run is."""
@@ -101,10 +101,19 @@ class LiveProgress(PlainProgress):
             self._bar.update(self._task, completed=completed, description=text)
 
 
-def describe(position: int, total: int, benchmark: Benchmark, repeat: int) -> str:
+def describe(place: Place, benchmark: Benchmark, repeat: int) -> str:
     """Return a run's place and name: ``[3/8] 4 workers, repeat 2``."""
+    part = f"part {place.part} of {place.parts}, " if place.parts > 1 else ""
     again = f", repeat {repeat + 1}" if repeat else ""
-    return f"[{position}/{total}] {benchmark.label}{again}"
+    return f"[{part}{place.position}/{place.total}] {benchmark.label}{again}"
+
+
+def time_left(place: Place, seconds: float | None) -> str:
+    """Return "about 3 min left", "" where nothing is known yet."""
+    if seconds is None:
+        return ""
+    of = " in this part" if place.parts > 1 else ""
+    return f"about {units.duration(seconds)} left{of}"
 
 
 def outcome(run: Run) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from statistics import fmean
-from typing import Protocol
 
 import msgspec
 
@@ -17,13 +16,25 @@ from feedrate.records import Benchmark, Run, Suite
 from feedrate.settings import Budget
 
 
-class Watcher(Protocol):
-    """Told of everything as it happens; shows it, or does nothing."""
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Which run it is of those that are planned; all numbers count from 1.
+
+    ``position`` of ``total`` counts within one series, ``part`` of ``parts`` the series.
+    """
+
+    position: int
+    total: int
+    part: int = 1
+    parts: int = 1
+
+
+class Watcher:
+    """Told of everything as it happens. This one shows nothing; others show what they override."""
 
     def run_started(
-        self, position: int, total: int, benchmark: Benchmark, repeat: int, left: float | None
+        self, place: Place, benchmark: Benchmark, repeat: int, left: float | None
     ) -> None:
-        """Take note of a run, with the seconds that it and all after it may take."""
+        """Take note of a run, with the seconds that it and the rest of its part may take."""
 
     def message(self, message: wire.Message) -> None:
         """Take note of a message from the child."""
@@ -36,27 +47,6 @@ class Watcher(Protocol):
 
     def not_saved(self, error: OutputError) -> None:
         """Take note that a save failed; measuring goes on, and the next save is tried."""
-
-
-class Silent:
-    """A watcher that shows nothing."""
-
-    def run_started(
-        self, position: int, total: int, benchmark: Benchmark, repeat: int, left: float | None
-    ) -> None:
-        """Show nothing."""
-
-    def message(self, message: wire.Message) -> None:
-        """Show nothing."""
-
-    def run_ended(self, benchmark: Benchmark, run: Run) -> None:
-        """Show nothing."""
-
-    def skipped(self, benchmark: Benchmark) -> None:
-        """Show nothing."""
-
-    def not_saved(self, error: OutputError) -> None:
-        """Show nothing."""
 
 
 class Manager:
@@ -90,8 +80,12 @@ class Manager:
         self._position = 0
         self._durations: list[float] = []
 
-    def measure(self, benchmarks: Sequence[Benchmark], repeats: int) -> None:
+    def measure(
+        self, benchmarks: Sequence[Benchmark], repeats: int, *, part: int = 1, parts: int = 1
+    ) -> None:
         """Add the benchmarks to the suite and measure each ``repeats`` times, in rotated order.
+
+        ``part`` of ``parts`` is which series this is, for whoever watches.
 
         A setting that cannot fit into what is free is skipped with that sentence; one that failed
         is not tried again.
@@ -113,7 +107,8 @@ class Manager:
                 self._watcher.skipped(self.suite.benchmarks[at])
                 continue
             left = self._seconds_left([first + i for _, i in order[done:]])
-            self._watcher.run_started(done + 1, len(order), benchmark, repeat, left)
+            place = Place(position=done + 1, total=len(order), part=part, parts=parts)
+            self._watcher.run_started(place, benchmark, repeat, left)
             self._run(at, repeat)
 
     def _run(self, at: int, repeat: int) -> None:
