@@ -21,7 +21,8 @@ from feedrate.errors import FeedrateError, Interrupted, UsageError
 from feedrate.host.files import SystemReader
 from feedrate.host.limits import affinity, budget, memory_limits, shm_space, usable_cpus
 from feedrate.host.metadata import gather
-from feedrate.measure.executor import CHILD_MARK, Executor, SubprocessExecutor
+from feedrate.measure.child_process import CHILD_MARK
+from feedrate.measure.executor import Executor, SubprocessExecutor
 from feedrate.measure.handover import Handover, hand_over
 from feedrate.measure.manager import Manager, Watcher
 from feedrate.measure.wire import ChildSpec

@@ -20,6 +20,8 @@ import pytest
 
 from feedrate.measure import wire
 from feedrate.measure.executor import Outcome, SubprocessExecutor
+from feedrate.measure.hang import Patience
+from feedrate.measure.stacks import DUMP_SIGNAL
 from feedrate.settings import LoaderSettings
 
 pytestmark = pytest.mark.torch
@@ -142,11 +144,67 @@ def test_a_step_is_called_and_a_simulated_one_takes_its_time():
     assert min(outcome.epochs[1].batch_steps) >= 0.01  # sleep never ends early
 
 
+@pytest.mark.usefixtures("patient_until_a_batch")
 def test_a_hang_is_ended_and_says_where_the_main_process_stood():
-    outcome, _ = execute("sleeps", 1, timeout=6)
+    outcome, _ = execute("sleeps", 0, timeout=3)
     assert outcome.error is not None
     assert outcome.error.kind == "timeout"
-    assert "dataloader.py" in outcome.error.traceback  # waits in torch's own loop
+    assert re.search(
+        r"the main process stood in __getitem__ \(odd_loaders.py, line \d+\); ",
+        outcome.error.sentence,
+    )
+    assert "Main process:\nFatal Python error: Aborted" in outcome.error.traceback
+
+
+@pytest.fixture
+def patient_until_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Count silence from the first batch on: on a busy machine what comes before takes long."""
+
+    class UntilABatch(Patience):
+        def silence(self, now: float) -> float:
+            return super().silence(now) if self.longest else 0.0
+
+    monkeypatch.setattr("feedrate.measure.executor.Patience", UntilABatch)
+
+
+@pytest.mark.skipif(DUMP_SIGNAL is None, reason="no signal asks workers for their stacks here")
+@pytest.mark.usefixtures("patient_until_a_batch")
+def test_a_hang_says_where_the_worker_stood():
+    outcome, _ = execute("sleeps", 2, timeout=3)
+    assert outcome.error is not None
+    assert re.search(
+        r"in the middle of an epoch: a worker stood in __getitem__ \(odd_loaders.py, line \d+\) "
+        "while the main process waited for a batch; ",
+        outcome.error.sentence,
+    )
+    whole = outcome.error.traceback
+    assert re.search(r"Worker 1 of 2:\n.*Worker 2 of 2:\n.*Main process:\n", whole, re.DOTALL)
+    assert "dataloader.py" in whole.partition("Main process:")[2]  # waits in torch's own loop
+
+
+@pytest.mark.usefixtures("patient_until_a_batch")
+def test_where_spawned_workers_stood_cannot_be_seen():
+    settings = LoaderSettings(num_workers=1, start_method="spawn")
+    outcome, _ = execute("sleeps", timeout=3, settings=settings)
+    assert outcome.error is not None
+    assert "waited for a batch, and where its workers stood cannot be seen" in (
+        outcome.error.sentence
+    )
+    assert "Worker 1 of 1:\n(gave no stack)" in outcome.error.traceback
+
+
+def test_a_batch_that_cannot_be_sent_is_not_waited_for_until_the_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("feedrate.measure.hang.LOST_SECONDS", 0.5)
+    outcome, _ = execute("cannot_be_sent", 2, timeout=1000)
+    assert outcome.error is not None
+    assert outcome.error.kind == "exception"
+    assert re.match(
+        r"a worker could not send its batch \(\w+: .*lambda.*\), and torch waits for it for ever",
+        outcome.error.sentence,
+    )
+    assert "in _feed" in outcome.error.traceback
 
 
 def test_a_first_step_that_hangs_is_not_a_batch_that_did_not_come():

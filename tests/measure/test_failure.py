@@ -26,11 +26,11 @@ from feedrate.measure.configure import read_facts
 from feedrate.measure.failure import (
     describe_end,
     describe_exception,
-    describe_hang,
     describe_no_batches,
     with_exit_codes,
     with_memory_kill,
 )
+from feedrate.measure.hang import describe_lost_batch
 from feedrate.measure.loop import run_epoch
 from feedrate.measure.target import Target, load_module
 from feedrate.records import RunError
@@ -237,14 +237,17 @@ def test_the_loaders_own_timeout_is_told():
     assert "the loader's own timeout of 1 s passed without a batch" in error.sentence
 
 
-def test_a_batch_that_cannot_be_sent_explains_the_hang(capfd: pytest.CaptureFixture[str]):
+def test_a_batch_that_cannot_be_sent_is_told_by_what_its_worker_prints(
+    capfd: pytest.CaptureFixture[str],
+):
     # Such a worker prints an error and goes on; torch waits for its batch for ever.
     loader = items("cannot_be_sent", 1, timeout=1, collate_fn=basic_failures.as_they_are)
     failure(loader)
     printed = "user's own print\n" + capfd.readouterr().err
     assert "cannot pickle '_thread.lock' object" in printed
-    error = describe_hang(60, 0, printed + "Fatal Python error: Aborted\n")
-    assert error.kind == "timeout"
+    error = describe_lost_batch(printed + "more of the user's own\n")
+    assert error is not None
+    assert error.kind == "exception"
     assert "a worker could not send its batch (TypeError: cannot pickle" in error.sentence
     assert "\n" not in error.sentence
 
@@ -260,11 +263,17 @@ def holds_a_generator() -> basic_failures.Items:
 @pytest.mark.parametrize(
     ("make", "way_out"),
     [
-        (basic_failures.make_local_items, "define it at module level, or use --start-method fork"),
-        (shares_a_lock, "try --start-method fork"),
+        (
+            basic_failures.make_local_items,
+            "define it at module level, or use the start method fork (--start-method fork)",
+        ),
+        (shares_a_lock, "use the start method fork (--start-method fork)"),
         (
             holds_a_generator,
-            "open it in the worker instead of in __init__, or use --start-method fork",
+            (
+                "open it in the worker instead of in __init__, or use the start method fork "
+                "(--start-method fork)"
+            ),
         ),
     ],
 )
@@ -452,7 +461,8 @@ def test_any_message_gives_one_line_that_can_be_sent(parts: list[str], setting_u
         assert described.sentence.isprintable()
         message = wire.Failed(error=described)
         assert wire.decode(wire.encode(message)) == message
-        assert len(describe_hang(1, 0, text + "in _feed\n" + text).sentence.splitlines()) == 1
+        lost = describe_lost_batch(text + "in _feed\n" + text)
+        assert lost is None or lost.sentence.isprintable()
 
 
 @pytest.mark.parametrize("inner", [RuntimeError("no"), ValueError("no"), TypeError("no")])
@@ -566,10 +576,3 @@ def test_a_kill_for_memory_is_told_by_the_groups_count(kind: Any):
 def test_an_exception_is_no_kill_for_memory():
     error = RunError(kind="exception", sentence="the dataset raised ValueError")
     assert with_memory_kill(error, 3) is error
-
-
-def test_a_hang_says_when():
-    assert "nothing came for 2.5 s, before its first batch" in describe_hang(2.5, 0, "").sentence
-    error = describe_hang(300, 7, "output")
-    assert "nothing came for 300 s, in the middle of an epoch" in error.sentence
-    assert (error.kind, error.traceback) == ("timeout", "output")

@@ -176,3 +176,12 @@ def hangs_and_chatters():
 
 def step_hangs():
     return DataLoader(Numbers(), batch_size=8), lambda batch: time.sleep(1000)
+
+
+class Unsendable(Numbers):
+    def __getitem__(self, index):
+        return (lambda: index) if index == 37 else index
+
+
+def cannot_be_sent():
+    return DataLoader(Unsendable(), batch_size=8, collate_fn=list)

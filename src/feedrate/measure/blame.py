@@ -23,9 +23,11 @@ _JOINTS = re.compile(
 _FRAME = re.compile(r'\s*File "(.+)", line (\d+)(?:, in (.+))?$')
 _DEEPEST = 50
 _TYPE = re.compile(r"(?:[\w.<>]+\.)?(\w+)")
+UNREAD = "an error"
+"""The kind of an error whose own words are not there, or are none."""
 HEADER = "Traceback (most recent call last):\n"
 _LIBRARY = re.compile(
-    r"site-packages|dist-packages|[/\\]lib[/\\]python3|feedrate[/\\]measure"
+    r"site-packages|dist-packages|[/\\]lib[/\\]python3|feedrate[/\\](?:measure|loader)[/\\]"
     r"|^<(?!ipython|stdin)"  # code that a library made: a dataclass's __init__, say
 )
 _PYTHON = str(Path(traceback.__file__).parent)
@@ -141,7 +143,7 @@ def read_printed(text: str) -> Raised | None:
             if joint.startswith("During") and not _ends_in_own_code(frames):
                 error = None
             error = Raised(
-                kind=known[1] if known else "an error",
+                kind=known[1] if known else UNREAD,
                 message=message if known else words,
                 frames=tuple(frames),
                 cause=error,
@@ -162,10 +164,11 @@ def _read_chapter(lines: list[str]) -> tuple[list[Frame], str]:
 
 
 def _ends_in_own_code(frames: Sequence[Frame]) -> bool:
-    return bool(frames) and _is_own(frames[-1])
+    return bool(frames) and is_own(frames[-1])
 
 
-def _is_own(frame: Frame) -> bool:
+def is_own(frame: Frame) -> bool:
+    """Tell a line of the user's own code from one of a library, of Python, or of feedrate."""
     return not _LIBRARY.search(frame.file) and not frame.file.startswith(_PYTHON)
 
 
@@ -173,7 +176,7 @@ def own_place(error: Raised) -> str:
     """Return the user's own innermost line, as ``(file.py, line 3, in name)``; "" if none is."""
     named: Raised | None = error
     while named is not None:
-        own = [frame for frame in named.frames if _is_own(frame)]
+        own = [frame for frame in named.frames if is_own(frame)]
         if own:
             short = re.split(r"[/\\]", own[-1].file)[-1]
             return one_line(f"({short}, line {own[-1].line}, in {own[-1].name})")

@@ -7,7 +7,6 @@ messages; whatever the user's code prints goes to standard error, which the pare
 
 from __future__ import annotations
 
-import faulthandler
 import os
 import random
 import signal
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from feedrate.measure import keeper, wire
+from feedrate.measure.stacks import answer_when_asked
 from feedrate.measure.conduct import Conductor, run_factory
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def main() -> int:
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, sys.stdin.fileno())
     os.close(null)
-    faulthandler.enable()
+    answer_when_asked()
     send = _sender(messages)
     send(wire.Started(pid=os.getpid()))
     return _measure_or_explain(msgspec.json.decode(spec_line, type=wire.ChildSpec), send)

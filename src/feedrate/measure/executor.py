@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-import queue
-import signal
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import IO, Protocol
+from typing import Protocol
 
 import msgspec
 
+from feedrate.host.files import SystemReader
+from feedrate.host.processes import find_workers
 from feedrate.measure import wire
-from feedrate.measure.failure import describe_end, describe_hang, describe_refusal, with_memory_kill
+from feedrate.measure.child_process import END_SECONDS, ChildProcess
+from feedrate.measure.failure import describe_end, describe_refusal, with_memory_kill
+from feedrate.measure.hang import Patience, describe_hang
 from feedrate.measure.observer import Observer
+from feedrate.measure.stacks import CURRENT, DUMP_SIGNAL, Stacks, answers
 from feedrate.records import (
     Choice,
     DevicePeaks,
@@ -33,21 +33,14 @@ from feedrate.records import (
     Window,
 )
 
-CHILD_MARK = "FEEDRATE_CHILD"
-"""Set in a child's environment, so that a target that measures itself can be told from a user."""
-
-_COMMAND = (
-    "import sys\n"
-    "if sys.path[:1] == ['']: del sys.path[0]\n"  # a script does not see the current folder
-    "from feedrate.measure.child import main\n"
-    "sys.exit(main())\n"
-)
 _POLL_SECONDS = 0.2
-_END_SECONDS = 4.5
-_JOIN_SECONDS = 2.0
 _LAST_SECONDS = 10.0
 """How long a child that has said its last word may take to end: torch gives each worker five
 seconds. What runs longer is the user's own thread or exit function, and no part of the run."""
+_ANSWER_SECONDS = 1.0
+"""How long a worker may take to print its stacks."""
+_ASKING_SECONDS = 5.0
+"""How long all of them may take together."""
 _KEPT_OUTPUT = 64 * 1024
 
 _WORKER_ENDED = ("worker_died", "killed", "out_of_memory", "shared_memory")
@@ -94,6 +87,7 @@ class Executor(Protocol):
 class _Heard:
     """What has arrived so far; changed as messages come."""
 
+    pid: int | None = None
     ready: wire.Ready | None = None
     facts: LoaderFacts | None = None
     epochs: list[Epoch] = field(default_factory=list)
@@ -108,7 +102,9 @@ class _Heard:
     output: bytearray = field(default_factory=bytearray)
 
     def take(self, message: wire.Message) -> None:
-        if isinstance(message, wire.Ready):
+        if isinstance(message, wire.Started):
+            self.pid = message.pid
+        elif isinstance(message, wire.Ready):
             self.ready, self.facts = message, message.facts
         elif isinstance(message, wire.Progress):
             self.batches = message.batches
@@ -132,12 +128,24 @@ class _Heard:
         """Tell whether nothing more of the run can come."""
         return self.finished or self.error is not None
 
-    def keep_output(self, data: bytes) -> None:
-        self.output += data
-        del self.output[:-_KEPT_OUTPUT]
+    def take_any(self, item: wire.Message | bytes | int | None) -> None:
+        """Take whatever the child's pipes gave."""
+        if isinstance(item, bytes):
+            self.output += item
+            del self.output[:-_KEPT_OUTPUT]
+        elif isinstance(item, int):
+            self.exit_code = item
+        elif item is not None:
+            self.take(item)
 
     def text(self) -> str:
         return self.output.decode("utf-8", "replace")
+
+    def take_text(self) -> str:
+        """Return what was printed, and begin anew."""
+        text = self.text()
+        self.output.clear()
+        return text
 
 
 class SubprocessExecutor:
@@ -152,7 +160,7 @@ class SubprocessExecutor:
         observer = self._observer()
         started = time.monotonic()
         try:
-            process = _Child(spec)
+            process = ChildProcess(spec)
         except (OSError, RuntimeError) as refused:  # the latter: no thread can be started
             observer.close()
             return Outcome(seconds=time.monotonic() - started, error=describe_refusal(refused))
@@ -192,152 +200,81 @@ class SubprocessExecutor:
 
     @staticmethod
     def _listen(
-        child: _Child,
+        child: ChildProcess,
         heard: _Heard,
         observer: Observer,
         on_message: OnMessage,
         timeout: float,
     ) -> None:
         """Take messages until the child has ended, hangs, or does not end after its last one."""
-        last = time.monotonic()
+        patience = Patience(timeout, time.monotonic())
         while heard.exit_code is None:
             item = child.read(_POLL_SECONDS)
             observer.poll()
+            heard.take_any(item)
+            now = time.monotonic()
+            if isinstance(item, int):
+                return
             if isinstance(item, bytes):
-                heard.keep_output(item)
-            elif isinstance(item, int):
-                heard.exit_code = item
+                patience.printed(bytes(heard.output))
             elif item is not None:
-                last = time.monotonic()
-                heard.take(item)
+                patience.told(item, now)
                 if isinstance(item, wire.Started):
                     observer.attach(item.pid)
                 elif isinstance(item, wire.Progress):
                     observer.batch_seen()
                 on_message(item)
-            silent = time.monotonic() - last  # what the user's code prints is no sign of progress
             if heard.is_all():
-                if silent > _LAST_SECONDS:
+                if patience.silence(now) > _LAST_SECONDS:
                     return
-            elif silent > timeout and heard.exit_code is None:
-                child.order(b"T")
-                _drain(child, heard)
-                heard.error = describe_hang(timeout, heard.batches, heard.text())
+            elif lost := patience.lost_for_good(now):
+                heard.error = lost
+                return
+            elif patience.silence(now) > timeout:
+                heard.error = describe_hang(timeout, heard.batches, _last_look(child, heard))
                 return
 
     @staticmethod
-    def _await_end(child: _Child, heard: _Heard) -> None:
+    def _await_end(child: ChildProcess, heard: _Heard) -> None:
         if heard.exit_code is None:
             child.order(b"I")
             _drain(child, heard)
         else:
             while isinstance(item := child.read(0.0), bytes):
-                heard.keep_output(item)
+                heard.take_any(item)
 
 
-def _drain(child: _Child, heard: _Heard) -> None:
+def _drain(child: ChildProcess, heard: _Heard) -> None:
     """Read on until the child has ended; its keeper sees to it that it does."""
-    end = time.monotonic() + _END_SECONDS
+    end = time.monotonic() + END_SECONDS
     while heard.exit_code is None and time.monotonic() < end:
-        item = child.read(_POLL_SECONDS)
-        if isinstance(item, bytes):
-            heard.keep_output(item)
-        elif isinstance(item, int):
-            heard.exit_code = item
-        elif item is not None:
-            heard.take(item)
+        heard.take_any(child.read(_POLL_SECONDS))
 
 
-class _Child:
-    """The process and its three pipes; leaving the context ends whatever is left of it."""
+def _last_look(child: ChildProcess, heard: _Heard) -> Stacks:
+    """Ask the workers for their stacks one after another, and end the main process with its own."""
+    said = heard.take_text()
+    reader = SystemReader()
+    workers = find_workers(reader, heard.pid) if heard.pid is not None else ()
+    given: list[str] = []
+    end = time.monotonic() + _ASKING_SECONDS
+    for pid in workers:
+        asked = time.monotonic() < end and answers(reader.read(f"/proc/{pid}/status"))
+        given.append(_answer(child, heard, pid) if asked else "")
+    child.order(b"T")
+    _drain(child, heard)
+    return Stacks(said=said, main=heard.take_text(), workers=tuple(given))
 
-    def __init__(self, spec: wire.ChildSpec) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _COMMAND],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=os.environ | {CHILD_MARK: "1"},
-            start_new_session=True,
-        )
-        self._items: queue.SimpleQueue[wire.Message | bytes | int] = queue.SimpleQueue()
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
-        self._threads = [
-            threading.Thread(target=self._read_messages, args=(self._process.stdout,), daemon=True),
-            threading.Thread(target=self._read_output, args=(self._process.stderr,), daemon=True),
-        ]
-        try:
-            for thread in self._threads:
-                thread.start()
-        except RuntimeError:
-            self._process.kill()
-            self._process.communicate()
-            raise
-        self.order(msgspec.json.encode(spec) + b"\n")
 
-    def __enter__(self) -> _Child:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        stdin = self._process.stdin
-        if stdin is not None:
-            with contextlib.suppress(OSError):
-                stdin.close()
-        try:
-            self._process.wait(_END_SECONDS)
-        except (subprocess.TimeoutExpired, KeyboardInterrupt):
-            self._process.kill()
-            self._process.wait()
-        self._kill_session()
-        for thread in self._threads:
-            thread.join(_JOIN_SECONDS)
-        for pipe in (self._process.stdout, self._process.stderr):
-            if pipe is not None:
-                pipe.close()
-
-    def order(self, data: bytes) -> None:
-        """Write to the child's keeper; one that has ended needs no order."""
-        stdin = self._process.stdin
-        if stdin is None:
-            return
-        with contextlib.suppress(OSError, ValueError):
-            stdin.write(data)
-            stdin.flush()
-
-    def read(self, seconds: float) -> wire.Message | bytes | int | None:
-        """Return the next message, piece of output or exit code; ``None`` if none came in time."""
-        try:
-            return self._items.get(timeout=seconds) if seconds else self._items.get_nowait()
-        except queue.Empty:
-            if self._process.poll() is not None:
-                self._kill_session()  # ends what holds the pipes open after its keeper is gone
-            return None
-
-    def _read_messages(self, pipe: IO[bytes]) -> None:
-        status: int | None = None
-        for line in pipe:
-            if line.startswith(b"exit "):
-                status = int(line[5:])
-                break  # what holds the pipe open after this is no part of the run
-            with contextlib.suppress(msgspec.MsgspecError):
-                self._items.put(wire.decode(line))
-        if status is None:  # the keeper itself was killed, or the platform has none
-            status = self._process.wait()
-            self._kill_session()
-        self._items.put(status)
-
-    def _read_output(self, pipe: IO[bytes]) -> None:
-        while data := os.read(pipe.fileno(), 65536):
-            self._items.put(data)
-
-    def _kill_session(self) -> None:
-        """Kill what is left of the child's session, should its keeper not have done so."""
-        if sys.platform == "win32":
-            return
-        import psutil
-
-        for pid in psutil.pids():
-            with contextlib.suppress(OSError):
-                if pid != self._process.pid and os.getsid(pid) == self._process.pid:
-                    os.kill(pid, signal.SIGKILL)
+def _answer(child: ChildProcess, heard: _Heard, pid: int) -> str:
+    """Return what was printed when a worker was asked for its stacks."""
+    assert DUMP_SIGNAL is not None, "nobody answers where there is no such signal"
+    with contextlib.suppress(OSError):
+        os.kill(pid, DUMP_SIGNAL)
+    end = time.monotonic() + _ANSWER_SECONDS
+    while (left := end - time.monotonic()) > 0:
+        item = child.read(min(left, _POLL_SECONDS))
+        heard.take_any(item)
+        if item is None and CURRENT.encode() in heard.output:
+            break
+    return heard.take_text()

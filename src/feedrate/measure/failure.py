@@ -15,7 +15,6 @@ import msgspec
 
 from feedrate.errors import FeedrateError, TargetError
 from feedrate.measure.blame import (
-    HEADER,
     Raised,
     clean,
     culprit,
@@ -24,7 +23,6 @@ from feedrate.measure.blame import (
     own_place,
     raised_in_torch_data,
     read,
-    read_printed,
     text_of,
 )
 from feedrate.records import ErrorKind, LoaderFacts, RunError
@@ -40,8 +38,6 @@ _SEMAPHORES = re.compile(r"multiprocessing[/\\]synchronize\.py")
 """A semaphore is a file in /dev/shm too."""
 _TRANSPORT = ("in rebuild_storage", "resource_sharer.py")
 """What a traceback shows when a tensor is fetched from a worker that has ended."""
-_QUEUE_FEEDER = "in _feed\n"
-"""What a worker prints when it cannot send a batch, before it goes on without it."""
 _LOADED_BESIDE = "feedrate_target_"
 """How `feedrate.measure.target` names a file whose own name is taken."""
 
@@ -53,7 +49,8 @@ _SHARED_MEMORY = (
 )
 _ITEM_IS_NONE = "an item is None: does __getitem__ return its value?"
 _PAD = "give items one size, or a collate_fn that pads"
-_MODULE_LEVEL = "define it at module level, or use --start-method fork"
+_FORK = "use the start method fork (--start-method fork)"
+_MODULE_LEVEL = f"define it at module level, or {_FORK}"
 _RENAME = "another module has the target file's name, so workers cannot import it: rename the file"
 _WAYS_OUT: tuple[tuple[str, str], ...] = (
     ("found <class 'NoneType'>", _ITEM_IS_NONE),
@@ -62,17 +59,17 @@ _WAYS_OUT: tuple[tuple[str, str], ...] = (
     ("list of batch should be of equal size", _PAD),
     ("batch must contain tensors", "convert items to tensors, or give a collate_fn"),
     ("num_samples should be a positive integer", "the dataset is empty: check its path or filter"),
-    ("on __main__ failed", "give a function at module level of a file, or use --start-method fork"),
+    ("on __main__ failed", f"give a function at module level of a file, or {_FORK}"),
     ("Can't pickle", _MODULE_LEVEL),
     ("Can't get local object", _MODULE_LEVEL),
-    ("cannot pickle", "open it in the worker instead of in __init__, or use --start-method fork"),
+    ("cannot pickle", f"open it in the worker instead of in __init__, or {_FORK}"),
     ("An attempt has been made to start a new process before", "guard it with if __name__"),
     ("Too many open files", "raise ulimit -n, or close files after each item"),
     ("CUDA out of memory", "lower the batch size"),
     ("DefaultCPUAllocator: can't allocate memory", "use fewer workers or a smaller batch"),
     (
         "Cannot re-initialize CUDA in forked",
-        "use --start-method spawn, or CPU tensors in the dataset",
+        "use the start method spawn (--start-method spawn), or CPU tensors in the dataset",
     ),
     (f"No module named '{_LOADED_BESIDE}", _RENAME),
     ("No module named", "install it, or run feedrate with the Python that has it"),
@@ -129,7 +126,7 @@ def _way_out(raised: Raised, setting_up: bool) -> str:
         if mark in text and (setting_up or mark not in _ONLY_IN_SETUP):
             return hint
     if culprit(raised) == "starting a worker":
-        return "try --start-method fork"
+        return _FORK
     return ""
 
 
@@ -219,7 +216,10 @@ def describe_end(exit_code: int, output: str) -> RunError:
     if exit_code == 0:
         sentence = "the target ended the process before it was measured (os._exit?)"
     elif exit_code > 0:
-        sentence = f"the measuring process ended with exit code {exit_code}; -v shows its output"
+        sentence = (
+            f"the measuring process ended with exit code {exit_code}; its output stands in the "
+            "details (-v)"
+        )
     else:
         name = _signal_name(-exit_code)
         if name == "SIGBUS":
@@ -227,7 +227,9 @@ def describe_end(exit_code: int, output: str) -> RunError:
             sentence = f"the main process got a bus error; {_SHARED_MEMORY}"
         elif name in _NATIVE:
             kind = "crashed"
-            sentence = f"the main process crashed ({name}) in native code; -v shows where"
+            sentence = (
+                f"the main process crashed ({name}) in native code; the details (-v) show where"
+            )
         else:
             kind = "killed"
             sentence = f"the main process was killed ({name})"
@@ -267,22 +269,3 @@ def with_memory_kill(error: RunError, kills: int) -> RunError:
         sentence=f"the kernel killed {kills} of its processes for memory: use fewer workers, a "
         "smaller prefetch_factor or batch, or give the group more memory",
     )
-
-
-def describe_hang(seconds: float, batches: int, output: str) -> RunError:
-    """Return the error of a child that delivered nothing for longer than the timeout."""
-    where = "before its first batch" if batches == 0 else "in the middle of an epoch"
-    sentence = f"nothing came for {seconds:g} s, {where}: "
-    if (fed := output.find(_QUEUE_FEEDER)) >= 0 and (
-        lost := read_printed(output[max(0, output.rfind(HEADER, 0, fed)) :])
-    ) is not None:
-        sentence += (
-            f"a worker could not send its batch ({lost.headline()}), and torch waits for it for "
-            "ever; let the dataset or collate_fn return tensors and what can be pickled"
-        )
-    else:
-        sentence += (
-            "the dataset, a worker or the step is stuck, or needs a longer --timeout; -v shows "
-            "where the main process stood"
-        )
-    return RunError(kind="timeout", sentence=sentence, traceback=output)
