@@ -14,6 +14,7 @@ from feedrate.measure.blame import (
     Raised,
     clean,
     culprit,
+    is_stray,
     one_line,
     own_place,
     read,
@@ -182,3 +183,16 @@ def test_any_text_becomes_one_line_of_utf_8(text: str):
     assert len(one_line(text).splitlines()) <= 1
     clean(text).encode()
     read_printed(f"Traceback (most recent call last):\n{text}")
+
+
+@pytest.mark.parametrize(
+    ("message", "stray"),
+    [
+        ("", False),
+        ("my generator's own value", False),
+        ("Caught StopIteration in DataLoader worker process 0.\nOriginal Traceback", True),
+        ("Caught StopIteration in pin memory thread for device 0.\nOriginal Traceback", True),
+    ],
+)
+def test_an_end_that_comes_from_a_worker_is_no_end(message: str, stray: bool) -> None:
+    assert is_stray(StopIteration(message)) is stray

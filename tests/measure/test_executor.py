@@ -103,6 +103,10 @@ def test_the_same_seed_gives_the_same_order():
         ("empty", 2, "no_batches", "its dataset is empty"),
         ("smaller_than_a_batch", 2, "no_batches", "5 items, fewer than one batch of 8"),
         ("empty_stream", 2, "no_batches", "IterableDataset yielded nothing"),
+        ("ends_at_once", 0, "exception", r"dataset raised StopIteration \(odd_loaders.py, line"),
+        ("ends_at_once", 2, "exception", r"dataset raised StopIteration \(odd_loaders.py, line"),
+        ("ends_early", 0, "exception", "it ends a loop without a word"),
+        ("ends_early", 2, "exception", "it ends a loop without a word"),
         ("no_length", 2, "exception", "give the dataset a __len__"),
         ("something_else", 2, "target", "returned an object of type list"),
         ("forgets_to_return", 2, "target", "is a return missing"),
@@ -134,6 +138,13 @@ def test_an_iterable_dataset_is_measured():
     assert outcome.facts is not None
     assert outcome.facts.iterable
     assert outcome.facts.length is None
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_stream_may_end_by_its_own_stop_iteration(workers: int):
+    outcome, _ = execute("stream_of_own", workers)
+    assert outcome.error is None
+    assert [epoch.items for epoch in outcome.epochs] == [64, 64]
 
 
 def test_a_step_is_called_and_a_simulated_one_takes_its_time():

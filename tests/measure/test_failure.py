@@ -509,6 +509,7 @@ def test_long_chains_and_circles_end():
         ),
         ({"dataset_length": 5, "length": 3, "batch_size": 1}, "its sampler yielded nothing"),
         ({"dataset_length": 5, "length": None, "batch_size": None}, "its sampler yielded nothing"),
+        ({"loader_type": "mine.Loader"}, "neither its sampler nor mine.Loader itself yielded"),
         ({"iterable": True, "batch_tensors": 2}, "can be iterated only once"),
         ({"batch_tensors": 1}, "can be iterated only once"),
     ],

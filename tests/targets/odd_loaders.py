@@ -185,3 +185,37 @@ class Unsendable(Numbers):
 
 def cannot_be_sent():
     return DataLoader(Unsendable(), batch_size=8, collate_fn=list)
+
+
+class EndsEarly(Numbers):
+    def __getitem__(self, index):
+        return next(iter(())) if index >= self.length // 2 else super().__getitem__(index)
+
+
+def ends_early():
+    return DataLoader(EndsEarly(), batch_size=8)
+
+
+def ends_at_once():
+    return DataLoader(EndsEarly(1), batch_size=8)
+
+
+class StreamOfOwn(IterableDataset):
+    """Is its own iterator, and ends as those do."""
+
+    def __init__(self):
+        self.place = 0
+
+    def __iter__(self):
+        self.place = 0
+        return self
+
+    def __next__(self):
+        if self.place == ITEMS:
+            raise StopIteration
+        self.place += 1
+        return torch.zeros(1)
+
+
+def stream_of_own():
+    return DataLoader(StreamOfOwn(), batch_size=None)

@@ -33,6 +33,7 @@ _LIBRARY = re.compile(
 _PYTHON = str(Path(traceback.__file__).parent)
 _IN_LOOP = re.compile(r"feedrate[/\\]measure[/\\]loop\.py$")
 _IN_FETCH = re.compile(r"torch[/\\]utils[/\\]data[/\\]_utils[/\\]fetch\.py$")
+_CALLS_THE_USER = re.compile(r"self\.dataset\[|__getitems__\(|collate_fn\(")
 _IN_DEVICE = re.compile(r"feedrate[/\\]measure[/\\]device\.py$")
 _IN_PINNING = re.compile(r"torch[/\\]utils[/\\]data[/\\]_utils[/\\]pin_memory\.py$")
 _IN_DATA = re.compile(r"torch[/\\]utils[/\\]data[/\\]")
@@ -220,3 +221,20 @@ def culprit_of_setup(error: Raised) -> str:
 def raised_in_torch_data(error: Raised) -> bool:
     """Tell whether torch's data loading itself raised an error, and not code that it called."""
     return bool(error.frames) and bool(_IN_DATA.search(error.frames[-1].file))
+
+
+def is_stray(end: StopIteration) -> bool:
+    """Tell an end that the dataset or the collate function raised from the loader's own.
+
+    A for loop takes both for its end. In an IterableDataset ``next()`` may raise it rightly.
+    """
+    if WORKER.search(text_of(end)):
+        return True
+    if not any(
+        _IN_FETCH.search(f.f_code.co_filename) for f, _ in traceback.walk_tb(end.__traceback__)
+    ):
+        return False  # the usual end, told without a look at sources
+    return any(
+        _IN_FETCH.search(frame.filename) and _CALLS_THE_USER.search(frame.line or "")
+        for frame in traceback.extract_tb(end.__traceback__)
+    )

@@ -119,6 +119,8 @@ def describe_exception(
 
 
 def _way_out(raised: Raised, setting_up: bool) -> str:
+    if raised.kind == "StopIteration" and not setting_up:
+        return "it ends a loop without a word; give next() a default, or raise another error"
     text = raised.messages()
     if "has no len()" in text and raised_in_torch_data(raised):
         return "give the dataset a __len__, or make it an IterableDataset"
@@ -194,6 +196,8 @@ def describe_no_batches(facts: LoaderFacts) -> RunError:
             reason += f" (or, with drop_last, less than one batch of {facts.batch_size} a worker)"
     else:
         reason = "its sampler yielded nothing: check the sampler"
+        if not facts.loader_type.startswith(("torch.utils.data.", "feedrate.loader.")):
+            reason = f"neither its sampler nor {facts.loader_type} itself yielded anything"
     return RunError(kind="no_batches", sentence=f"the loader delivered no batch: {reason}")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from feedrate.measure.batch import Counter, item_counter
+from feedrate.measure.blame import is_stray
 from feedrate.records import Epoch
 
 PROGRESS_SECONDS = 0.2
@@ -49,7 +50,8 @@ def run_epoch(
         on_first: called with the first batch, outside every measured time.
         max_batches: end after so many.
 
-    Errors of the loader, the dataset or the step pass through.
+    Errors of the loader, the dataset or the step pass through, a StopIteration that is not the
+    loader's own end too.
     """
     waits: list[float] = []
     steps: list[float] = []
@@ -63,7 +65,9 @@ def run_epoch(
     while True:
         try:
             batch = next(iterator)
-        except StopIteration:
+        except StopIteration as end:
+            if is_stray(end):
+                raise
             break
         got = clock()
         waits.append(got - asked)
