@@ -98,7 +98,7 @@ class Output:
                     draw(suite, self._figure)
                     say(f"figure: {self._figure}")
             finally:
-                self.say_next()
+                self.say_next(suite)
 
     def _save_elsewhere(self, suite: Suite) -> None:
         """Keep in the state folder what could not be saved where it was to go."""
@@ -107,15 +107,16 @@ class Output:
             file.save(suite)
             self._file = file
 
-    def say_next(self) -> None:
-        """Say where the result is and the exact command that shows it again."""
+    def say_next(self, suite: Suite) -> None:
+        """Say where the result is and the exact commands that use it."""
         if self._file is None or not self._file.saved:
             return
         name = shlex.quote(str(self._file.path))
-        if self._figure is None:
-            say(f"saved: {name}\nnext:  feedrate report {name} -o figure.png")
-        else:
-            say(f"saved: {name}\nnext:  feedrate report {name}")
+        figure = " -o figure.png" if self._figure is None else ""
+        say(f"saved: {name}")
+        if suite.recommendation is not None:
+            say(f"next:  feedrate apply {name}")
+        say(f"next:  feedrate report {name}{figure}")
 
 
 def print_result(suite: Suite, *, as_json: bool, verbose: bool) -> None:
