@@ -249,7 +249,7 @@ def test_arrays_arrive_writable_and_without_a_copy() -> None:
 
 def test_a_slot_is_free_when_the_last_of_its_batch_is_gone() -> None:
     line = Line()
-    image, label = line.send([torch.ones(100, 10), torch.zeros(5)])
+    image, label = line.send([torch.ones(1000, 10), torch.zeros(5)])
     view = image[3:7].numpy()
     del image, label
     gc.collect()
@@ -261,15 +261,15 @@ def test_a_slot_is_free_when_the_last_of_its_batch_is_gone() -> None:
 def test_slots_are_used_again_and_memory_stays_flat() -> None:
     line = Line()
     for value in range(500):
-        got = line.send(torch.full((1000,), float(value)))
-        assert torch.equal(got, torch.full((1000,), float(value)))
+        got = line.send(torch.full((10_000,), float(value)))
+        assert torch.equal(got, torch.full((10_000,), float(value)))
     assert len(line.segments) == 1
     assert line.used() <= 2
 
 
 def test_kept_batches_keep_their_content() -> None:
     line = Line()
-    kept = [line.send(torch.full((5000,), float(value))) for value in range(300)]
+    kept = [line.send(torch.full((10_000,), float(value))) for value in range(300)]
     assert all((tensor == value).all() for value, tensor in enumerate(kept))
     assert len(line.segments) <= 12  # each a descriptor: they grow as there are more
 
@@ -278,33 +278,34 @@ def test_smaller_batches_give_memory_back() -> None:
     line = Line()
     line.send(torch.zeros(1_000_000))
     assert max(s.slot_size for s in line.segments) >= 4_000_000
-    for _ in range(400):
+    for _ in range(400):  # so small that they travel without a slot
         line.send(torch.zeros(10))
     assert max(s.slot_size for s in line.segments) < 100_000
     assert len(line.decoder._segments) == len(line.segments)
 
 
-def test_changes_in_place_stay_in_their_batch() -> None:
+@pytest.mark.parametrize("size", [100, 10_000])
+def test_changes_in_place_stay_in_their_batch(size: int) -> None:
     line = Line()
-    one = line.send(torch.zeros(100))
-    other = line.send(torch.zeros(100))
+    one = line.send(torch.zeros(size))
+    other = line.send(torch.zeros(size))
     one += 5
     assert other.sum() == 0
-    assert line.send(torch.zeros(100)).sum() == 0
+    assert line.send(torch.zeros(size)).sum() == 0
 
 
 def test_a_tensor_that_the_worker_keeps_is_not_written_over() -> None:
     line = Line()
-    line.send(torch.zeros(64, 64))
+    line.send(torch.zeros(128, 128))
     line.encoder.begin()
-    cached = line.encoder.empty((64, 64), torch.float32)
+    cached = line.encoder.empty((128, 128), torch.float32)
     assert cached is not None
     cached.fill_(3)
     got = line.send(cached)
     del got
     for _ in range(20):
         line.encoder.begin()
-        line.send(torch.zeros(64, 64))
+        line.send(torch.zeros(128, 128))
     assert (cached == 3).all()
 
 
@@ -342,7 +343,7 @@ def test_they_can_be_saved_shared_and_differentiated() -> None:
 
 def test_a_fork_keeps_what_it_can_see() -> None:
     line = Line()
-    got = line.send(torch.full((1000,), 7.0))
+    got = line.send(torch.full((10_000,), 7.0))
     to_child, from_child = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -351,7 +352,7 @@ def test_a_fork_keeps_what_it_can_see() -> None:
         os._exit(0)
     del got
     for value in range(50):
-        line.send(torch.full((1000,), float(value)))
+        line.send(torch.full((10_000,), float(value)))
     assert line.used() >= 1  # the child's
     os.write(to_child[1], b".")
     assert os.read(from_child[0], 1) == b"1"
@@ -364,7 +365,7 @@ def test_a_fork_keeps_what_it_can_see() -> None:
 
 def test_batches_may_end_in_any_thread() -> None:
     line = Line()
-    kept = [line.send(torch.ones(1000)) for _ in range(20)]
+    kept = [line.send(torch.ones(10_000)) for _ in range(20)]
 
     def drop() -> None:
         while kept:
@@ -383,11 +384,11 @@ def test_past_the_allowance_batches_are_private_copies_with_one_warning(
 ) -> None:
     import feedrate.loader.arena_transport as transport
 
-    monkeypatch.setattr(transport, "allowance", Allowance(limit=100_000))
+    monkeypatch.setattr(transport, "allowance", Allowance(limit=200_000))
     line = Line()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        kept = [line.send(torch.full((5000,), float(value))) for value in range(50)]
+        kept = [line.send(torch.full((10_000,), float(value))) for value in range(50)]
     assert all((tensor == value).all() for value, tensor in enumerate(kept))
     assert line.used() <= 5
     assert [str(w.message)[:20] for w in caught] == ["the batches that are"]

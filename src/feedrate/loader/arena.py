@@ -25,6 +25,7 @@ _LARGEST_FIT = 8
 """A slot is not taken for a batch that is smaller than one in so many of its bytes."""
 _UNUSED_BATCHES = 256
 """A segment that so many batches did without is given back."""
+_LOOK_BATCHES = 64
 
 
 def aligned(size: int) -> int:
@@ -177,6 +178,15 @@ class Writer:
             self._next += 1
         return self._slot(self._make(size), 0)
 
+    def skip(self) -> bool:
+        """Count a batch that needs no slot; false where it should, to tell what is given back."""
+        if not self._segments:
+            return True
+        if (self._batches + 1) % _LOOK_BATCHES == 0:
+            return False
+        self._batches += 1
+        return True
+
     def take(self, slot: Slot) -> None:
         """Mark a slot as used, before the loop is told of it."""
         slot.segment.take(slot.index)
@@ -217,7 +227,7 @@ class Writer:
 
     def _give_back(self) -> None:
         """Let go of segments that are not used any more, for batches have become smaller."""
-        if self._batches % 64:
+        if self._batches % _LOOK_BATCHES:
             return
         for segment in list(self._segments):
             unused = self._batches - self._last_use[segment.number] > _UNUSED_BATCHES

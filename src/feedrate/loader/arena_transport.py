@@ -21,15 +21,19 @@ from feedrate.loader.allowance import allowance
 from feedrate.loader.arena import News, Segment, Slot, Writer
 from feedrate.loader.arena_pickle import EXACT, BatchPickler, Plan, current, is_carried
 from feedrate.loader.channel import Channel
+from feedrate.loader.numpy_views import tensor_at
+from feedrate.loader.small_batches import MARK, MOST_BYTES, SmallDecoder, SmallEncoder
 
 if TYPE_CHECKING:
     from feedrate.loader.pinning import Pinning
 
-_PREFIX = struct.Struct("<IqIIQII")
-"""Words of news, slot's segment and index, bytes of the pickle in the message, and in the slot
-(its offset and length, 0 for none), and how many buffers of arrays there are."""
+_PREFIX = struct.Struct("<BIqIIQII")
+"""A mark (0), words of news, slot's segment and index, bytes of the pickle in the message, and in
+the slot (its offset and length, 0 for none), and how many buffers of arrays there are."""
 _LARGE_PICKLE = 32 * 1024
 """A longer pickle goes into the slot too, so that every message fits into the socket's buffer."""
+_TRY_AGAIN = 64
+"""So many batches go the careful way after one that was small and could go no other."""
 
 
 class ArenaEncoder:
@@ -39,6 +43,8 @@ class ArenaEncoder:
         self._writer: Writer | None = None
         self._slot: Slot | None = None
         self._expected = 0
+        self._small = SmallEncoder()
+        self._careful = 0  # how many batches more are not tried as small ones
 
     def begin(self) -> None:
         """A batch begins: have a slot ready to collate into, of the size of the last one."""
@@ -48,7 +54,7 @@ class ArenaEncoder:
         if self._slot is not None:  # the last fetch failed; something may still be in it
             self._writer.let_go(self._slot)
             self._slot = None
-        if self._expected:
+        if self._expected and self._careful:
             self._slot = self._writer.open(self._expected)
 
     def empty(self, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor | None:
@@ -61,9 +67,7 @@ class ArenaEncoder:
             count *= extent
         if count == 0 or (offset := slot.room(count * dtype.itemsize)) is None:
             return None
-        return torch.frombuffer(slot.buffer, dtype=dtype, count=count, offset=offset).view(
-            tuple(shape)
-        )
+        return tensor_at(slot.buffer, offset, dtype, tuple(shape))
 
     def encode(self, number: Any, data: Any) -> tuple[bytes, Sequence[int]]:
         """Return the message's body and the descriptors of new segments."""
@@ -72,10 +76,19 @@ class ArenaEncoder:
             self.begin()
             writer = self._writer
             assert writer is not None
+        if self._careful:
+            self._careful -= 1
+        elif type(number) is int and writer.skip():
+            message = self._small.encode(number, data)
+            if message is not None:
+                return message, ()
+            self._careful = _TRY_AGAIN
         body, plan = self._pickle((number, data))
         large = len(body) if len(body) > _LARGE_PICKLE else 0
         at = plan.place(large) if large else 0
         slot = None
+        if plan.size > MOST_BYTES:
+            self._careful = _TRY_AGAIN
         if plan.size:
             slot = self._fill(writer, plan)
             if large:
@@ -116,6 +129,7 @@ class ArenaEncoder:
     ) -> tuple[bytes, Sequence[int]]:
         words = pickle.dumps((news.made, news.gone)) if news.made or news.gone else b""
         prefix = _PREFIX.pack(
+            0,
             len(words),
             slot.segment.number if slot is not None else -1,
             slot.index if slot is not None else 0,
@@ -134,6 +148,7 @@ class ArenaDecoder:
     def __init__(self) -> None:
         self.pinning: Pinning | None = None
         self._segments: dict[int, Segment] = {}
+        self._small = SmallDecoder()
 
     def decode(self, body: memoryview, channel: Channel) -> tuple[Any, Any]:
         """Return number and data; their tensors lie in the slot, which is free when they are gone.
@@ -141,7 +156,9 @@ class ArenaDecoder:
         Raises:
             OSError: a segment cannot be mapped.
         """
-        words, number, index, length, at, large, buffers = _PREFIX.unpack_from(body)
+        if body[0] == MARK:
+            return self._small.decode(body)
+        _, words, number, index, length, at, large, buffers = _PREFIX.unpack_from(body)
         offset = _PREFIX.size
         if words:
             self._take_news(bytes(body[offset : offset + words]), channel)
