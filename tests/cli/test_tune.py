@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
@@ -15,7 +18,9 @@ from feedrate.cli.main import app
 from feedrate.cli.tune_options import parse_seconds, parse_size
 from feedrate.errors import FeedrateError, Interrupted, TargetError, UsageError
 from feedrate.measure.asked import asked
+from feedrate.measure.continuing import Found
 from feedrate.measure.wire import ScriptSpec
+from feedrate.settings import LoaderSettings
 from tune_builders import Executed, Loop
 
 LONG = 10**6
@@ -171,8 +176,6 @@ def test_what_is_made_in_a_copy_is_told_by_its_own_place(folder: Path) -> None:
         def placed(*arguments: Any, **changes: Any) -> Any:
             import dataclasses
 
-            import msgspec
-
             made = outcome(*arguments, **changes)
             used = msgspec.structs.replace(made.used, loaders=(use(loop.own, file=inside),))
             return dataclasses.replace(made, used=used)
@@ -206,6 +209,8 @@ def test_paths_outside_stay_as_they_are(folder: Path, tmp_path: Path) -> None:
         (["train"], "write train.py for a script"),
         (["-m", "no/module"], "is no module's name"),
         (["train.py:make", "--epochs", "3"], "leave --epochs 3 out"),
+        (["--continue", "--dry", "train.py"], "leave one of them out"),
+        (["--continue", "--json", "train.py"], "leave one of them out"),
         (["--step", "step", "train.py"], "a script has its own"),
         (["--budget", "soon", "train.py"], "--budget takes a time such as 60s"),
         (["--max-ram", "much", "train.py"], "--max-ram takes a size such as 4G"),
@@ -218,6 +223,35 @@ def test_what_cannot_be_meant_is_one_sentence(
 ) -> None:
     assert words in refused(*arguments)
     assert not loop.seen
+
+
+def test_the_script_goes_on_with_what_was_found(
+    loop: Loop, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda _, words: begun.append(words))
+    result = tune("--continue", "train.py", "--epochs", "3")
+    assert result.exit_code == 0, result.output
+    (words,) = begun
+    assert words[-3:] == ["train.py", "--epochs", "3"]
+    found = msgspec.json.decode(words[-4], type=Found)
+    assert found == Found(loader=0, settings=LoaderSettings(num_workers=5))
+    assert tune("--continue", "train.py").exit_code == 0
+
+
+def test_the_script_goes_on_as_it_is_where_nothing_is_to_change(
+    loop: Loop, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda _, words: begun.append(words))
+    loop.step = 1.0
+    assert tune("--continue", "-m", "package.train", "x").exit_code == 0
+    assert begun == [[sys.executable, "-m", "package.train", "x"]]
+
+
+def test_a_function_cannot_go_on(loop: Loop, folder: Path) -> None:
+    (folder / "data.py").write_text("def make(): ...\n")
+    assert "--continue runs a script" in refused("--continue", "data.py:make")
 
 
 @pytest.mark.parametrize(

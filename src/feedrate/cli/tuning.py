@@ -144,6 +144,14 @@ def tune(
             rich_help_panel=MEASURING,
         ),
     ] = False,
+    go_on: Annotated[
+        bool,
+        typer.Option(
+            "--continue",
+            help="Run the script to its end afterwards, with the settings that were found.",
+            rich_help_panel=MEASURING,
+        ),
+    ] = False,
     output: OutputOption = None,
     figure: FigureOption = None,
     as_json: JsonOption = False,
@@ -155,6 +163,7 @@ def tune(
     Options of feedrate come before the script; all that follows it is the script's own.
     """
     from feedrate import records, tune_api
+    from feedrate.cli import continuing
     from feedrate.cli.dry_run import copied_folder, in_copy
     from feedrate.cli.output import open_output, same_file
     from feedrate.cli.terminal import notices
@@ -166,6 +175,10 @@ def tune(
     for result in (output, figure):
         if result is not None and same_file(result, Path(target.rpartition(":")[0] or target)):
             raise UsageError(f"{result} is the target itself; name another file for the result")
+    if go_on and (dry or as_json):
+        raise UsageError(
+            f"--continue does not go with {'--dry' if dry else '--json'}: leave one of them out"
+        )
     seconds = parse_seconds(budget, "--budget")
     ram = parse_size(max_ram, "--max-ram") if max_ram is not None else None
     shm = parse_size(max_shm, "--max-shm") if max_shm is not None else None
@@ -183,6 +196,8 @@ def tune(
             copied_folder() if dry else contextlib.nullcontext() as copied,
         ):
             what = asked(place, step, arguments or (), module=module)
+            if go_on and what.script is None:
+                raise UsageError("--continue runs a script, and the target is a function")
             if seed is None and what.script is None:
                 seed = 0
 
@@ -214,7 +229,9 @@ def tune(
                     raise
                 return told(suite)
 
-            out.watched(tune_progress(notices(), seconds), measure)
+            tuned = out.watched(tune_progress(notices(), seconds), measure)
     except KeyboardInterrupt:
         # a look that runs has its own way; this is before it
         raise Interrupted("interrupted before anything was measured") from None
+    if go_on and what.script is not None:
+        continuing.go_on(what.script, tuned)

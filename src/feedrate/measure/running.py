@@ -30,14 +30,14 @@ _MODULE = "-m"
 _OWN = str(Path(__file__).parent)
 
 
-def main(words: Sequence[str]) -> None:
+def main(words: Sequence[str], steering: Steering | None = None) -> None:
     """Run ``script.py args...`` or ``-m module args...``; errors and exit codes are the script's.
 
     To be called in a fresh process, before torch is imported.
     """
+    steering = steering or Steering()
     is_module = words[0] == _MODULE
     place, *argv = words[1:] if is_module else words
-    steering = Steering()
     after_import("torch", steering.install)
     atexit.register(steering.tell)
     try:
@@ -147,10 +147,13 @@ class Steering:
         """Say on standard error what the loaders came to."""
         if os.getpid() != self._owner:
             return
-        told = [_describe(use, pilot) for use, pilot in self._pilots if pilot.history]
+        told = self._told()
         if told and sys.stderr is not None:
             with contextlib.suppress(OSError, ValueError):
                 sys.stderr.write(f"feedrate: {'; '.join(told)}\n")
+
+    def _told(self) -> list[str]:
+        return [_describe(use, pilot) for use, pilot in self._pilots if pilot.history]
 
 
 def _describe(use: Use, pilot: Pilot) -> str:
