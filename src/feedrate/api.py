@@ -25,6 +25,7 @@ from feedrate.measure.child_process import CHILD_MARK
 from feedrate.measure.executor import Executor, SubprocessExecutor
 from feedrate.measure.handover import Handover, hand_over
 from feedrate.measure.manager import Manager, Watcher
+from feedrate.measure.named import foresee
 from feedrate.measure.wire import ChildSpec
 from feedrate.plan import bounds
 from feedrate.plan.sweep import Axes, default_workers, grid
@@ -132,6 +133,8 @@ def bench(
     if step is not None and step_ms is not None:
         raise UsageError("step and step_ms are both given: step_ms is for targets without a step")
     handover = hand_over(target, step)
+    if isinstance(target, str):
+        foresee(target, handover.step)
     cpus = usable_cpus(SystemReader(), affinity())
     try:
         benchmarks = grid(

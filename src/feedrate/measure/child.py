@@ -201,7 +201,8 @@ def _measure(spec: wire.ChildSpec, send: Send, state: _State) -> None:
 
 def _open_target(spec: wire.ChildSpec) -> Target:
     from feedrate.errors import TargetError
-    from feedrate.measure.target import find_attribute, interpret, load_module, split_target
+    from feedrate.measure.named import split_target
+    from feedrate.measure.target import find_attribute, interpret, load_module
 
     step = None
     if spec.pickled is not None:
@@ -217,7 +218,7 @@ def _open_target(spec: wire.ChildSpec) -> Target:
         if spec.step is not None:
             step = find_attribute(module, place, spec.step)
             if not callable(step):
-                raise TargetError(f"--step {spec.step} is no function in {place}")
+                raise TargetError(f"step {spec.step} (--step) is no function in {place}")
     if _is_factory(value):
         value = value(**spec.arguments)
     target = interpret(value, described)

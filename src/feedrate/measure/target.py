@@ -14,12 +14,10 @@ from torch.nn import Module
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from feedrate.errors import TargetError
+from feedrate.measure.named import FORMS, missing
 
 DEFAULT_BATCH_SIZE = 32
 """For a target that is a bare dataset: torch's own default, 1, is nobody's choice."""
-
-
-_FORMS = "targets are written file.py:name or package.module:name"
 
 
 class Target(NamedTuple):
@@ -27,21 +25,6 @@ class Target(NamedTuple):
 
     loader: DataLoader[Any]
     step: Callable[[Any], object] | None
-
-
-def split_target(text: str) -> tuple[str, str]:
-    """Split ``file.py:name`` or ``package.module:name``.
-
-    Raises:
-        TargetError: it has another form.
-    """
-    place, colon, name = text.rpartition(":")
-    if not colon or not place or not name.isidentifier():
-        raise TargetError(
-            f"cannot read the target {text!r}: write file.py:name or package.module:name, "
-            "where name is a function that returns a DataLoader, a Dataset or (loader, step)"
-        )
-    return place, name
 
 
 def load_module(place: str) -> ModuleType:
@@ -58,20 +41,20 @@ def load_module(place: str) -> ModuleType:
     if (folder := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, folder)
     if "/" in place or "\\" in place or not all(place.split(".")):
-        raise TargetError(f"{place} is no module's name; {_FORMS}")
+        raise TargetError(f"{place} is no module's name; {FORMS}")
     try:
         return importlib.import_module(place)
     except ModuleNotFoundError as error:
         # What the module itself imports in vain is the user's own error.
         if error.name is None or not f"{place}.".startswith(f"{error.name}."):
             raise
-        raise TargetError(f"there is no module {place} that can be imported; {_FORMS}") from None
+        raise TargetError(f"there is no module {place} that can be imported; {FORMS}") from None
 
 
 def _load_file(place: str) -> ModuleType:
     path = Path(place).resolve()
     if not path.is_file():
-        raise TargetError(f"there is no file {place}; {_FORMS}")
+        raise TargetError(f"there is no file {place}; {FORMS}")
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path)]
     stem = path.stem
@@ -87,7 +70,7 @@ def _load_file(place: str) -> ModuleType:
     # import it under this name, and failure.py says so when one of them tries.
     spec = importlib.util.spec_from_file_location(beside, path)
     if spec is None or spec.loader is None:
-        raise TargetError(f"{place} cannot be imported as Python; {_FORMS}")
+        raise TargetError(f"{place} cannot be imported as Python; {FORMS}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
@@ -108,13 +91,12 @@ def find_attribute(module: ModuleType, place: str, name: str) -> Any:
     try:
         return getattr(module, name)
     except AttributeError:
-        offered = sorted(
+        offered = [
             key
             for key, value in vars(module).items()
             if callable(value) and getattr(value, "__module__", None) == module.__name__
-        )
-        hint = f"; it defines {', '.join(offered[:8])}" if offered else ""
-        raise TargetError(f"{place} has no {name!r}{hint}") from None
+        ]
+        raise TargetError(missing(place, name, offered)) from None
 
 
 def interpret(value: Any, described: str) -> Target:
