@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import pytest
+import typer
 
+from feedrate.cli.main import app
 from feedrate.cli.options import parse_ints, parse_loaders, parse_start_methods, parse_switches
 from feedrate.errors import UsageError
 
@@ -19,7 +21,7 @@ def test_what_is_no_whole_number_is_named(word: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_ints(f"1,{word}", "--workers")
     assert str(caught.value) == (
-        f"--workers takes whole numbers of 0 or more, parted by commas, and {word!r} is none"
+        f"--workers takes whole numbers of 0 or more, separated by commas, and {word!r} is none"
     )
 
 
@@ -44,7 +46,7 @@ def test_switches() -> None:
     assert parse_switches("on", "--pin-memory") == (True,)
     with pytest.raises(UsageError) as caught:
         parse_switches("off,yes", "--pin-memory")
-    assert str(caught.value) == "--pin-memory takes off, on, parted by commas, and not 'yes'"
+    assert str(caught.value) == "--pin-memory takes off, on, separated by commas, and not 'yes'"
 
 
 def test_start_methods() -> None:
@@ -52,12 +54,12 @@ def test_start_methods() -> None:
     with pytest.raises(UsageError) as caught:
         parse_start_methods("thread", "--start-method")
     assert str(caught.value) == (
-        "--start-method takes fork, forkserver, spawn, parted by commas, and not 'thread'"
+        "--start-method takes fork, forkserver, spawn, separated by commas, and not 'thread'"
     )
 
 
 def test_a_start_method_that_the_platform_lacks() -> None:
-    with pytest.raises(UsageError, match=r"--start-method takes spawn, parted by commas, and not"):
+    with pytest.raises(UsageError, match=r"--start-method takes spawn, separated by commas, and"):
         parse_start_methods("fork", "--start-method", available=("spawn",))
 
 
@@ -66,3 +68,14 @@ def test_loaders() -> None:
     assert parse_loaders("feedrate,feedrate", "--loaders") == ("feedrate",)
     with pytest.raises(UsageError, match=r"--loaders takes torch, feedrate,"):
         parse_loaders("arena", "--loaders")
+
+
+def test_every_option_says_what_it_does() -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    silent = [
+        f"{name} {parameter.opts[-1]}"
+        for name, command in commands.items()
+        for parameter in command.params
+        if not parameter.hidden and not parameter.help
+    ]
+    assert not silent

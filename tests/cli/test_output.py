@@ -33,10 +33,26 @@ def test_one_file_cannot_be_both(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sub").mkdir()
+    (tmp_path / "result").symlink_to("a.png")
     with (
         pytest.raises(UsageError, match="named for both result and figure"),
-        open_output(Path("a.png"), Path(figure), force=True),
+        open_output(Path("result"), Path(figure), force=True),
     ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("output", "figure", "says"),
+    [
+        (Path("a.png"), None, "a.png is a figure's name: draw it with --figure a.png"),
+        (Path("a.PDF"), Path("b.png"), "a.PDF is a figure's name: draw it with --figure a.PDF"),
+        (None, Path("a.json"), "a.json is a result's name: save it with -o a.json"),
+    ],
+)
+def test_result_and_figure_are_not_taken_for_each_other(
+    output: Path | None, figure: Path | None, says: str
+) -> None:
+    with pytest.raises(UsageError, match=says), open_output(output, figure):
         pass
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from builders import make_suite
 from feedrate import store
 from feedrate.cli.main import app
-from feedrate.errors import FormatError
+from feedrate.errors import FormatError, UsageError
 
 
 def test_a_result_is_shown_and_drawn_from_the_file_alone(tmp_path: Path) -> None:
@@ -43,3 +43,16 @@ def test_values_that_no_measuring_gives_are_one_sentence(
     assert isinstance(result.exception, FormatError)
     assert str(result.exception).startswith("edited.json holds values that no measuring gives (")
     assert "Traceback" in result.exception.details
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--figure", "x.png"], "report draws with -o, not with --figure as bench does: -o x.png"),
+        (["-o", "x.json"], "x.json is a result's name; a result is a file already, and --json"),
+    ],
+)
+def test_what_is_right_for_bench_is_told_apart(options: list[str], says: str) -> None:
+    result = CliRunner().invoke(app, ["report", "sweep.json", *options])
+    assert isinstance(result.exception, UsageError)
+    assert says in str(result.exception)

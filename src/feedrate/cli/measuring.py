@@ -7,51 +7,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from feedrate.cli.result_options import (
+    FigureOption,
+    ForceOption,
+    JsonOption,
+    OutputOption,
+    VerboseOption,
+)
+
 if TYPE_CHECKING:
     from feedrate.measure.manager import Watcher
     from feedrate.records import Suite
 
 SETTINGS = "Settings to combine"
 MEASURING = "Measuring"
-RESULT = "Result"
 EXPERIMENT = "The published experiment (TARGET fashion-mnist)"
 
 EPOCHS, REPEATS, PLAN_EPOCHS = 2, 1, 10
 """Defaults, by which an option that was given is told from one that was not."""
-
-OutputOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Save the result here, after every run. Without it, it goes to the state folder, "
-        "which keeps the newest 20.",
-        rich_help_panel=RESULT,
-    ),
-]
-FigureOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="Draw the figure: .png, .svg or .pdf.", rich_help_panel=RESULT
-    ),
-]
-JsonOption = Annotated[
-    bool,
-    typer.Option("--json", help="Print the file's content, nothing else.", rich_help_panel=RESULT),
-]
-ForceOption = Annotated[
-    bool, typer.Option("--force", help="Replace files that exist.", rich_help_panel=RESULT)
-]
-VerboseOption = Annotated[
-    bool,
-    typer.Option(
-        "--verbose",
-        "-v",
-        help="Show every run, the evidence, and whole tracebacks.",
-        rich_help_panel=RESULT,
-    ),
-]
 
 
 def bench(
@@ -72,19 +45,40 @@ def bench(
         ),
     ] = None,
     prefetch_factor: Annotated[
-        str | None, typer.Option(metavar="N,N,…", rich_help_panel=SETTINGS)
+        str | None,
+        typer.Option(
+            metavar="N,N,…",
+            help="Batches that each worker loads ahead.",
+            rich_help_panel=SETTINGS,
+        ),
     ] = None,
     pin_memory: Annotated[
-        str | None, typer.Option(metavar="off,on", rich_help_panel=SETTINGS)
+        str | None,
+        typer.Option(
+            metavar="off,on",
+            help="Copy batches into pinned memory, for an accelerator.",
+            rich_help_panel=SETTINGS,
+        ),
     ] = None,
     persistent_workers: Annotated[
-        str | None, typer.Option(metavar="off,on", rich_help_panel=SETTINGS)
+        str | None,
+        typer.Option(
+            metavar="off,on",
+            help="Keep the workers from epoch to epoch.",
+            rich_help_panel=SETTINGS,
+        ),
     ] = None,
     start_method: Annotated[
-        str | None, typer.Option(metavar="fork,forkserver,spawn", rich_help_panel=SETTINGS)
+        str | None,
+        typer.Option(
+            metavar="fork,forkserver,spawn",
+            help="How workers are started.",
+            rich_help_panel=SETTINGS,
+        ),
     ] = None,
     batch_size: Annotated[
-        str | None, typer.Option(metavar="N,N,…", rich_help_panel=SETTINGS)
+        str | None,
+        typer.Option(metavar="N,N,…", help="Items in a batch.", rich_help_panel=SETTINGS),
     ] = None,
     epochs: Annotated[
         int,
@@ -176,7 +170,12 @@ def bench(
         bool, typer.Option("--quick", help="A short pass.", rich_help_panel=EXPERIMENT)
     ] = False,
     conditions: Annotated[
-        str | None, typer.Option(metavar="light,augmented", rich_help_panel=EXPERIMENT)
+        str | None,
+        typer.Option(
+            metavar="light,augmented",
+            help="Which transforms to measure. Default: both.",
+            rich_help_panel=EXPERIMENT,
+        ),
     ] = None,
     loaders: Annotated[
         str | None,

@@ -24,7 +24,7 @@ def parse_ints(text: str, option: str, least: int = 0) -> tuple[int, ...]:
         # Nobody means more than nine digits, and Python refuses to read thousands of them.
         if not (word.isascii() and word.isdigit() and len(word) <= 9) or int(word) < least:
             raise UsageError(
-                f"{option} takes whole numbers of {least} or more, parted by commas, "
+                f"{option} takes whole numbers of {least} or more, separated by commas, "
                 f"and {word!r} is none"
             )
         numbers.append(int(word))
@@ -73,7 +73,7 @@ def _choices(text: str, option: str, known: Mapping[str, T]) -> tuple[T, ...]:
     chosen: dict[T, None] = {}
     for word in _words(text, option, names):
         if word not in known:
-            raise UsageError(f"{option} takes {names}, parted by commas, and not {word!r}")
+            raise UsageError(f"{option} takes {names}, separated by commas, and not {word!r}")
         chosen[known[word]] = None
     return tuple(chosen)
 

@@ -22,6 +22,7 @@ from feedrate.records import Suite
 W = TypeVar("W")
 
 FIGURE_ENDINGS = (".png", ".svg", ".pdf")
+_ENDINGS = ", ".join(FIGURE_ENDINGS)
 
 
 class Output:
@@ -155,6 +156,16 @@ def open_output(
         UsageError: a file exists and ``force`` is off, or a figure has no known ending.
         OutputError: one of them cannot be written.
     """
+    if output is not None and output.suffix.lower() in FIGURE_ENDINGS:
+        raise UsageError(
+            f"-o saves the result as JSON, and {output} is a figure's name: draw it with --figure "
+            f"{output}"
+        )
+    if figure is not None and figure.suffix.lower() == ".json":
+        raise UsageError(
+            f"--figure draws ({_ENDINGS}), and {figure} is a result's name: save it with "
+            f"-o {figure}"
+        )
     check_figure(figure, force=force)
     if output is not None and figure is not None and same_file(output, figure):
         raise UsageError(f"{figure} is named for both result and figure; name two files")
@@ -189,7 +200,7 @@ def check_figure(figure: Path | None, *, force: bool) -> None:
     if figure is None:
         return
     if figure.suffix.lower() not in FIGURE_ENDINGS:
-        raise UsageError(f"{figure} must end in one of {', '.join(FIGURE_ENDINGS)}")
+        raise UsageError(f"{figure} must end in one of {_ENDINGS}")
     if figure.is_dir():
         raise OutputError(f"{figure} is a folder; name a file in it")
     if figure.exists() and not force:

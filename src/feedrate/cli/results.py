@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from feedrate.cli.measuring import ForceOption, JsonOption, VerboseOption
-from feedrate.errors import FormatError
+from feedrate.cli.result_options import ForceOption, JsonOption, VerboseOption
+from feedrate.errors import FormatError, UsageError
 
 
 def report(
@@ -28,6 +28,7 @@ def report(
             help="Draw the figure instead: .png, .svg or .pdf, by the ending.",
         ),
     ] = None,
+    figure: Annotated[Path | None, typer.Option(hidden=True)] = None,
     as_json: JsonOption = False,
     force: ForceOption = False,
     verbose: VerboseOption = False,
@@ -38,6 +39,13 @@ def report(
     from feedrate.cli.output import check_figure, draw, print_result
     from feedrate.cli.terminal import say
 
+    if figure is not None:
+        raise UsageError(f"report draws with -o, not with --figure as bench does: -o {figure}")
+    if output is not None and output.suffix.lower() == ".json":
+        raise UsageError(
+            f"-o draws the figure, and {output} is a result's name; a result is a file already, "
+            "and --json prints it"
+        )
     if file is None:
         file = store.latest()
         if file is None:
