@@ -37,8 +37,8 @@ def longer(factor: float) -> list[float]:
 def test_what_it_saves_an_epoch() -> None:
     made = judged(longer(1.5))
     assert made.title == (
-        "persistent_workers saves 1.00 s of each epoch after the first with 2 workers: 2.00 s "
-        "instead of 3.00 s."
+        "With 2 workers persistent_workers saves 1.00 s an epoch: later epochs take 2.00 s with it "
+        "and 3.00 s without."
     )
     assert made.remedy == "Use persistent_workers=True."
     assert evidence(made, "saved by kept workers").value == pytest.approx(1.0)
@@ -48,23 +48,23 @@ def test_what_it_saves_an_epoch() -> None:
 
 def test_it_may_cost() -> None:
     made = judged(longer(0.8))
-    assert made.title.startswith("persistent_workers costs 400 ms of each epoch after the first")
+    assert made.title.startswith("With 2 workers persistent_workers costs 400 ms an epoch: ")
     assert made.remedy == "Leave persistent_workers off."
 
 
 def test_no_difference() -> None:
     made = judged(longer(1.01))
     assert made.title == (
-        "Keeping the workers makes no difference with 2 workers: a later epoch takes 2.00 s "
-        "instead of 2.02 s, the same within 3 %."
+        "With 2 workers persistent_workers makes no difference: later epochs take 2.00 s with it "
+        "and 2.02 s without, the same within 3 %."
     )
 
 
 def test_undecided() -> None:
     made = judged([1.8, 2.3, 2.02, 1.9, 2.2])
     assert made.title == (
-        "Whether keeping the workers saves time with 2 workers is undecided: 2.00 s instead of "
-        "2.02 s."
+        "With 2 workers it is undecided whether persistent_workers saves time: later epochs take "
+        "2.00 s with it and 2.02 s without."
     )
     assert made.remedy == "Repeat each setting: --repeats 10."
 
@@ -72,8 +72,8 @@ def test_undecided() -> None:
 def test_single_runs() -> None:
     made = judged([3.0], [2.0])
     assert made.title == (
-        "From one run each, a later epoch takes 2.00 s instead of 3.00 s if the workers are kept, "
-        "with 2 workers."
+        "From one run each, with 2 workers later epochs take 2.00 s with persistent_workers and "
+        "3.00 s without."
     )
     assert made.remedy == "Repeat each setting: --repeats 5."
 
@@ -81,10 +81,12 @@ def test_single_runs() -> None:
 def test_measured_without_only() -> None:
     made = one(make_suite([benchmark(KEPT, kept=False)]), CODE)
     assert made.title == (
-        "Workers are started again for each epoch, and its first batch comes after 500 ms with "
-        "2 workers: 25 % of the epoch, which persistent_workers can save at most."
+        "With 2 workers each epoch starts them again and waits 500 ms for its first batch, 25 % of "
+        "the epoch: persistent_workers saves that at most."
     )
-    assert made.remedy == "Measure what it saves: --persistent-workers off,on."
+    assert made.remedy == (
+        "Measure what it saves: persistent_workers off and on (--persistent-workers off,on)."
+    )
     assert evidence(made, "share of the epoch").value == pytest.approx(0.25)
 
 
@@ -106,8 +108,9 @@ def test_measured_with_only() -> None:
     runs = [run(2.0, kept=True, again=0.05)] * 5
     made = one(make_suite([make_benchmark(2, runs=runs)]), CODE)
     assert made.title == (
-        "Kept workers save about 100 ms an epoch with 2 workers: start-up takes 150 ms, the first "
-        "batch of a later epoch 50.0 ms."
+        "With 2 workers persistent_workers saves about 100 ms an epoch: the first batch comes "
+        "after 150 ms where workers start, and after 50.0 ms in a later epoch, where they are "
+        "there already."
     )
     assert evidence(made, "saved by kept workers, estimated").value == pytest.approx(0.1)
 
@@ -126,4 +129,4 @@ def test_settings_that_differ_in_more_are_no_pair() -> None:
         2, runs=[run(1.0, kept=True, again=0.05)] * 5, persistent_workers=True, prefetch_factor=4
     )
     made = one(make_suite([off, on]), CODE)
-    assert made.title.startswith("Kept workers save about")
+    assert made.title.startswith("With 2 workers persistent_workers saves about")

@@ -16,6 +16,8 @@ from feedrate.analysis.wording import figure, limit, median_of, percent, ratio_o
 from feedrate.records import Finding
 from feedrate.units import seconds
 
+_BOTH_WAYS = "persistent_workers off and on (--persistent-workers off,on)"
+
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
     """Two benchmarks that differ in ``persistent_workers`` alone, with their later epochs.
@@ -55,26 +57,31 @@ def persistent_workers(condition: Condition) -> Finding | None:
 
 def _compared(condition: Condition, pair: Kept) -> Finding:
     at = f"with {workers(pair.on.workers)}"
-    figures = f"{seconds(pair.with_kept.median)} instead of {seconds(pair.without.median)}"
+    figures = (
+        f"later epochs take {seconds(pair.with_kept.median)} with it and "
+        f"{seconds(pair.without.median)} without"
+    )
     verdict, side = verdict_same(pair.loss, condition.tolerance), direction(pair.loss)
     again = more_runs((pair.on, pair.off))
     remedy = "Use persistent_workers=True." if pair.saved > 0 else "Leave persistent_workers off."
     if pair.loss.interval is None:
-        title = f"a later epoch takes {figures} if the workers are kept, {at}"
+        title = (
+            f"{at} later epochs take {seconds(pair.with_kept.median)} with persistent_workers and "
+            f"{seconds(pair.without.median)} without"
+        )
         remedy = again
     elif verdict == "same":
         title = (
-            f"keeping the workers makes no difference {at}: a later epoch takes {figures}, the "
-            f"same within {limit(condition.tolerance)}"
+            f"{at} persistent_workers makes no difference: {figures}, the same within "
+            f"{limit(condition.tolerance)}"
         )
         remedy = "Leave persistent_workers as it is."
     elif verdict == "undecided" and side == "unclear":
-        title = f"whether keeping the workers saves time {at} is undecided: {figures}"
+        title = f"{at} it is undecided whether persistent_workers saves time: {figures}"
         remedy = again
     else:
-        amount = f"{seconds(abs(pair.saved))} of each epoch after the first {at}"
         verb = "saves" if pair.saved > 0 else "costs"
-        title = f"persistent_workers {verb} {amount}: {figures}"
+        title = f"{at} persistent_workers {verb} {seconds(abs(pair.saved))} an epoch: {figures}"
     return finding(
         condition,
         "sweep.persistent_workers",
@@ -98,17 +105,15 @@ def _restarted(condition: Condition, point: Point) -> Finding | None:
     return finding(
         condition,
         "sweep.persistent_workers",
-        f"workers are started again for each epoch, and its first batch comes after "
-        f"{seconds(again.median)} with {workers(point.workers)}: {percent(share)} of the epoch, "
-        f"which persistent_workers can save at most.",
+        f"with {workers(point.workers)} each epoch starts them again and waits "
+        f"{seconds(again.median)} for its first batch, {percent(share)} of the epoch: "
+        f"persistent_workers saves that at most.",
         based_on=(point,),
         evidence=[
             median_of("time to the first batch of a later epoch", again, "s"),
             figure("share of the epoch", share, "share"),
         ],
-        remedy="Measure what it saves: --persistent-workers off,on."
-        if share > condition.tolerance
-        else "",
+        remedy=f"Measure what it saves: {_BOTH_WAYS}." if share > condition.tolerance else "",
     )
 
 
@@ -122,16 +127,16 @@ def _kept(condition: Condition, point: Point) -> Finding | None:
     return finding(
         condition,
         "sweep.persistent_workers",
-        f"kept workers save about {seconds(saved)} an epoch with {workers(point.workers)}: "
-        f"start-up takes {seconds(point.startup.median)}, the first batch of a later epoch "
-        f"{seconds(again.median)}.",
+        f"with {workers(point.workers)} persistent_workers saves about {seconds(saved)} an epoch: "
+        f"the first batch comes after {seconds(point.startup.median)} where workers start, and "
+        f"after {seconds(again.median)} in a later epoch, where they are there already.",
         based_on=(point,),
         evidence=[
             figure("saved by kept workers, estimated", saved, "s"),
             median_of("start-up", point.startup, "s"),
             median_of("time to the first batch of a later epoch", again, "s"),
         ],
-        remedy="Measure it both ways to be sure: --persistent-workers off,on.",
+        remedy=f"Measure it both ways to be sure: {_BOTH_WAYS}.",
     )
 
 

@@ -19,6 +19,7 @@ from feedrate.analysis.persistence import persistent_workers
 from feedrate.analysis.pinning import pin_memory
 from feedrate.analysis.prefetching import prefetch_memory
 from feedrate.analysis.short_jobs import short_job
+from feedrate.analysis.start_methods import start_methods
 from feedrate.analysis.startup import startup
 from feedrate.analysis.worker_counts import (
     balanced_choice,
@@ -41,6 +42,7 @@ _VERDICTS: tuple[_Verdict, ...] = (
     no_workers_best,
     pin_memory,
     startup,
+    start_methods,
     persistent_workers,
     short_job,
     prefetch_memory,
