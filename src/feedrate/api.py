@@ -36,11 +36,14 @@ from feedrate.settings import Budget, StartMethod
 class BenchSuite(Suite, frozen=True, kw_only=True):
     """A measured suite that can show and save itself."""
 
-    def table(self, width: int = 100) -> str:
-        """Return the table and the findings as text, ``width`` columns wide."""
+    def table(self, width: int = 100, *, verbose: bool = False) -> str:
+        """Return the table and the findings as text, ``width`` columns wide.
+
+        ``verbose`` adds every run, the evidence, and whole tracebacks.
+        """
         from feedrate.report.text import suite_text
 
-        return suite_text(self, width=width)
+        return suite_text(self, width=width, verbose=verbose)
 
     @property
     def best(self) -> Benchmark | None:

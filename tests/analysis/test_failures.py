@@ -21,7 +21,7 @@ def test_failed_settings_and_the_first_cause_in_time() -> None:
         "The first cause: A worker was killed."
     )
     assert evidence(made, "failed runs").value == 2
-    assert made.remedy == "feedrate report FILE -v shows the whole traceback."
+    assert made.remedy == "The whole traceback: feedrate report FILE -v, or table(verbose=True)."
 
 
 def test_wholly_failed_settings() -> None:

@@ -37,7 +37,9 @@ def test_a_short_job_takes_what_starts_quickly() -> None:
         "A job of 3 epochs takes the least time with 2 workers: 8.00 s (median of 5 runs, 8.00 to "
         "8.00 s), set-up not counted; 8 workers, faster in the long run, would take 22.0 s."
     )
-    assert made.remedy == "For jobs of 3 epochs use 2 workers; --plan-epochs sets the number."
+    assert made.remedy == (
+        "For jobs of 3 epochs use 2 workers; plan_epochs (--plan-epochs) sets the number."
+    )
     assert evidence(made, "3 epochs with 2 workers").value == pytest.approx(8)
     assert evidence(made, "3 epochs with 8 workers").value == pytest.approx(22)
 

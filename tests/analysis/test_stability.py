@@ -89,9 +89,9 @@ def test_short_windows(complete: bool) -> None:
     assert made.severity == "warning"
     assert made.title == "The rates of 2 workers come from short measurements, 400 ms at the least."
     assert made.remedy == (
-        "Measure more of these short epochs: a higher --epochs."
+        "Measure more of these short epochs: raise epochs (--epochs)."
         if complete
-        else "Measure more batches: a higher --max-batches."
+        else "Measure more batches: raise max_batches (--max-batches)."
     )
 
 

@@ -55,7 +55,7 @@ def test_not_measured_is_said_so() -> None:
     suite = make_suite([timed(0, 5, None), make_benchmark(4, runs=[slow] * 5)])
     made = one(suite, CODE)
     assert made.title.endswith("; whether later epochs pay that back was not measured.")
-    assert made.remedy == "Measure later epochs too: --epochs 2."
+    assert made.remedy == "Measure a later epoch too (--epochs 2)."
 
 
 def test_never_paid_back() -> None:

@@ -78,7 +78,7 @@ def test_a_rising_curve_has_no_plateau() -> None:
         "No plateau was reached: the most workers that were measured, 4, gain 90 % (95 % interval"
     )
     assert "do not settle" not in made.title
-    assert made.remedy == "Measure more workers: --workers 4,6,8."
+    assert made.remedy == "Measure more workers (--workers 4,6,8)."
 
 
 def test_a_rising_curve_of_scattered_runs_says_what_is_open() -> None:
@@ -86,7 +86,7 @@ def test_a_rising_curve_of_scattered_runs_says_what_is_open() -> None:
     made = one(make_suite(rates=rates), "sweep.plateau_start")
     assert made.title.endswith(", though the runs do not settle that this is more than 3 %.")
     assert (
-        made.remedy == "Measure more workers: --workers 2,3,4. Repeat each setting: --repeats 10."
+        made.remedy == "Measure more workers (--workers 2,3,4). Repeat each setting: --repeats 10."
     )
 
 
@@ -216,7 +216,7 @@ def test_first_epochs_are_named_as_such() -> None:
 def test_the_counts_to_measure_next_are_distinct(highest: int, more: str) -> None:
     suite = make_suite(rates={0: steady(50), highest: steady(100)})
     remedy = one(suite, "sweep.plateau_start").remedy
-    assert remedy == f"Measure more workers: --workers {more}."
+    assert remedy == f"Measure more workers (--workers {more})."
 
 
 def test_what_needs_workers_is_not_named_with_none() -> None:

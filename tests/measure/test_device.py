@@ -154,7 +154,7 @@ def test_cuda_where_there_is_none_is_refused_in_one_sentence(wish: str):
     with pytest.raises(UsageError) as caught:
         open_device(wish)
     sentence = str(caught.value)
-    assert sentence.startswith(f"--device {wish} cannot be used here (")
+    assert sentence.startswith(f"device {wish} cannot be used here (")
     assert sentence.endswith("; try auto")
     assert "\n" not in sentence
     assert len(sentence) < 200

@@ -379,7 +379,7 @@ def test_prefetching_is_not_named_with_no_workers() -> None:
 
 
 def test_verbose_output_does_not_tell_where_the_traceback_is(troubled: Suite) -> None:
-    remedy = "feedrate report FILE -v shows the whole traceback."
+    remedy = "The whole traceback: feedrate report FILE -v, or table(verbose=True)."
     assert remedy in flowed(suite_text(troubled))
     assert remedy not in flowed(suite_text(troubled, verbose=True))
 

@@ -28,7 +28,7 @@ def failed(condition: Condition) -> Finding | None:
             figure("settings with failed runs", len(affected), "settings"),
             figure("failed runs", sum(len(point.errors) for point in affected), "runs"),
         ],
-        remedy="feedrate report FILE -v shows the whole traceback."
+        remedy="The whole traceback: feedrate report FILE -v, or table(verbose=True)."
         if any(error.traceback for point in affected for error in point.errors)
         else "",
     )
@@ -49,7 +49,7 @@ def skipped(condition: Condition) -> Finding | None:
         f"not tried: {labels}. {first}{reason}",
         severity="warning",
         evidence=[figure("settings not tried", len(left), "settings")],
-        remedy="Free what they need and measure again, or leave them out with --workers.",
+        remedy="Free what they need and measure again, or leave them out of workers (--workers).",
     )
 
 

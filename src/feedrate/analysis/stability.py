@@ -65,7 +65,7 @@ def _slow_first_run(condition: Condition) -> Finding | None:
         severity=_severity(odd, condition),
         evidence=_evidence(odd),
         remedy="Something was still cold, such as the page cache or the CPU's clock. Measure "
-        "again while it is warm; more --repeats make one run count for less.",
+        "again while it is warm; more repeats (--repeats) make one run count for less.",
     )
 
 
@@ -91,8 +91,8 @@ def _outliers(condition: Condition) -> Finding | None:
         f"{'' if count == 1 else ' at most'}.",
         severity=_severity(odd, condition),
         evidence=_evidence(odd),
-        remedy="Close other programs and measure again; more --repeats make one run count for "
-        "less.",
+        remedy="Close other programs and measure again; more repeats (--repeats) make one run "
+        "count for less.",
     )
 
 
@@ -123,8 +123,8 @@ def _measured_seconds(point: Point) -> float:
 
 def _longer(runs: Iterable[Run]) -> str:
     if all(epoch.complete for run in runs for epoch in run.epochs):
-        return "Measure more of these short epochs: a higher --epochs."
-    return "Measure more batches: a higher --max-batches."
+        return "Measure more of these short epochs: raise epochs (--epochs)."
+    return "Measure more batches: raise max_batches (--max-batches)."
 
 
 def _drift(suite: Suite) -> Finding | None:
@@ -155,7 +155,8 @@ def _drift(suite: Suite) -> Finding | None:
             ),
         ),
         remedy="Settings that were repeated in rotated order can still be compared; single runs "
-        f"cannot. Let the machine settle and measure again with --repeats {ENOUGH_RUNS}.",
+        f"cannot. Let the machine settle and measure again with {ENOUGH_RUNS} repeats "
+        f"(--repeats {ENOUGH_RUNS}).",
     )
 
 

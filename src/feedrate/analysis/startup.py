@@ -65,7 +65,7 @@ def _payback(choice: Point, fewest: Point) -> tuple[str, str, int | None]:
         return title, f"For fewer epochs than {epoch} use num_workers={fewest.workers}.", epoch
     if dear.later is None or cheap.later is None:
         title = "; whether later epochs pay that back was not measured"
-        return title, "Measure later epochs too: --epochs 2.", None
+        return title, "Measure a later epoch too (--epochs 2).", None
     return (
         f"; {more} never {pay} that back",
         f"Use num_workers={fewest.workers}.",

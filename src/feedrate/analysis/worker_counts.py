@@ -169,7 +169,7 @@ def _edge(condition: Condition, found: Plateau) -> tuple[str, str]:
         f"no plateau was reached: the most workers that were measured, {highest}, gain "
         f"{change(found.gain_from_below)} over {found.below}"
     )
-    remedy = f"Measure more workers: --workers {more}."
+    remedy = f"Measure more workers (--workers {more})."
     if not found.decided and len(condition.curve[-1].repeats) > 1:
         most = limit(condition.tolerance)
         title += f", though the runs do not settle that this is more than {most}"

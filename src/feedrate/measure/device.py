@@ -168,14 +168,14 @@ def open_device(wish: str) -> Device:
     try:
         device = torch.device(wish)
     except RuntimeError:
-        raise UsageError(f"--device {wish}: torch knows no such device; try auto or cpu") from None
+        raise UsageError(f"device {wish}: torch knows no such device; try auto or cpu") from None
     if device.type == "cpu":
         return Cpu()
     if not hasattr(getattr(torch, device.type, None), "synchronize"):
-        raise UsageError(f"--device {wish} is none that work can be waited for on; try auto")
+        raise UsageError(f"device {wish} is none that work can be waited for on; try auto")
     try:
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__).partition(". ")[0]
-        raise UsageError(f"--device {wish} cannot be used here ({reason}); try auto") from None
+        raise UsageError(f"device {wish} cannot be used here ({reason}); try auto") from None
     return Cuda(device) if device.type == "cuda" else OtherAccelerator(device)
