@@ -34,6 +34,7 @@ from feedrate.analysis.summary import Point, summarize
 from feedrate.errors import OutputError, UsageError
 from feedrate.records import Suite
 from feedrate.report.plots import build_figure, draw_suite
+from two_loaders import OURS, TORCHS, alone, side
 
 MAGIC = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}
 
@@ -103,6 +104,18 @@ def cold_only() -> Suite:
         ],
         procedure=make_procedure(epochs=1, repeats=1),
     )
+
+
+def both() -> Suite:
+    """Two conditions with two loaders each, some counts measured again."""
+    benchmarks = [
+        benchmark
+        for condition in ("light", "augmented")
+        for rates, loader in ((TORCHS, "torch"), (OURS, "feedrate"))
+        for part, measured in (("sweep", rates), ("repeated", {2: [180.0, 190.0, 185.0]}))
+        for benchmark in side(measured, loader, condition=condition, part=part)
+    ]
+    return make_suite([alone(), alone(condition="augmented"), *benchmarks])
 
 
 def test_the_lines_are_the_medians_of_the_suite(published: Suite) -> None:
@@ -291,7 +304,8 @@ def drawn_texts(monkeypatch: pytest.MonkeyPatch) -> Callable[[Figure], dict[str,
 def test_no_text_covers_another_or_leaves_the_figure(
     published: Suite, troubled: Suite, drawn_texts: Callable[[Figure], dict[str, list[Bbox]]]
 ) -> None:
-    for suite in (published, troubled, pinned_only(), crossed(), cold_only(), make_suite()):
+    suites = (published, troubled, pinned_only(), crossed(), cold_only(), make_suite(), both())
+    for suite in suites:
         figure = build_figure(suite)
         boxes = [(name, box) for name, same in drawn_texts(figure).items() for box in same]
         assert len(boxes) > 15
