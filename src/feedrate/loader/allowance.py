@@ -7,9 +7,11 @@ again: the worker never waits for a slot, and the arena does not grow without bo
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import warnings
+from collections import deque
 from typing import Any
 
 from feedrate.host.files import SystemReader
@@ -29,8 +31,25 @@ class Allowance:
         self._limit = limit or 0
         self._looked_at = 0.0
         self._warned = False
+        self.begin()
+
+    def begin(self) -> None:
+        """Count from nothing, as a forked process does: what it inherits is its parent's."""
         self._lock = threading.Lock()
-        self.used = 0
+        self._used = 0
+        self._freed: deque[int] = deque()
+
+    @property
+    def used(self) -> int:
+        """The bytes of all slots in use."""
+        self._count(0)
+        return self._used
+
+    def _count(self, size: int) -> None:
+        with self._lock:
+            while self._freed:
+                self._used -= self._freed.popleft()
+            self._used += size
 
     def take(self, segment: Segment, index: int) -> Any:
         """Return the memory of a slot, or a copy of it where too much is kept already."""
@@ -39,13 +58,12 @@ class Allowance:
             copy = segment.copy(index)
             segment.free(index)
             return copy
-        with self._lock:
-            self.used += size
+        self._count(size)
+        freed = self._freed
 
         def free() -> None:
             segment.free(index)
-            with self._lock:
-                self.used -= size
+            freed.append(size)  # takes no lock: a batch may end while this thread holds it
 
         memory = segment.buffer(index)
         leases.add(memory, free)
@@ -72,3 +90,4 @@ class Allowance:
 
 
 allowance = Allowance()
+os.register_at_fork(after_in_child=allowance.begin)

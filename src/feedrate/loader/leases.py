@@ -3,46 +3,77 @@
 Their slots must not be filled again while it lives, even when the loop has long let go of them. At
 a fork all living batches are marked, and a pipe is kept whose other end only the child has: it
 closes when the child is gone, however it ended.
+
+Batches end where Python lets go of them: in any thread, in the middle of anything, in these very
+methods too. So nothing here waits for a lock that such an end might need.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
 import select
-import weakref
+import threading
+import time
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 Free = Callable[[], None]
+
+_LOOK_SECONDS = 0.1
+"""How often new batches make it look whether children have ended that hold slots."""
+
+
+@dataclass(slots=True)
+class _Fork:
+    """A fork under way in one thread: its pipe, and whether there is anything to protect."""
+
+    number: int
+    writes: int | None
+    holds: bool
 
 
 class Leases:
     """What forked processes hold, for all arenas of this process."""
 
     def __init__(self) -> None:
-        self._living: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._generation = object()
+        self._keys = itertools.count()
         self._numbers = itertools.count()
-        self._pending: tuple[int, int] | None = None
-        self._pipes: dict[int, int] = {}
-        self._marked: dict[int, int] = {}
-        self._deferred: list[tuple[set[int], Free]] = []
+        self._living: dict[int, set[int]] = {}
+        self._pipes: dict[int, int | None] = {}
+        self._forks: dict[int, _Fork] = {}
+        self._deferred: deque[tuple[set[int], Free]] = deque()
+        self._settling = threading.Lock()
+        self._looked_at = 0.0
 
     def add(self, memory: Any, free: Free) -> None:
         """Count a batch's memory among the living; ``free`` is called when nobody can see it.
 
         ``memory`` must call its attribute ``release`` when it ends.
         """
+        key = next(self._keys)
         marks: set[int] = set()
-        memory.marks = marks
-        memory.release = lambda: self._end(marks, free)
-        self._living.add(memory)
+        self._living[key] = marks
+        # A fork under way may have looked at the living before this one was among them.
+        for fork in self._forks.copy().values() if self._forks else ():
+            marks.add(fork.number)
+            fork.holds = True
+        memory.release = functools.partial(self._end, self._generation, key, free)
+        if self._deferred and time.monotonic() - self._looked_at > _LOOK_SECONDS:
+            self.settle()
 
-    def _end(self, marks: set[int], free: Free) -> None:
-        for number in marks:
-            if number in self._marked:
-                self._marked[number] -= 1
+    def _end(self, generation: object, key: int, free: Free) -> None:
+        if generation is not self._generation:
+            return  # a child's copy: it frees nobody's slots
+        marks = self._living.pop(key)
         if not marks:
             free()
             return
@@ -50,60 +81,68 @@ class Leases:
         self.settle()
 
     def settle(self) -> None:
-        """Free what children held that have ended since."""
-        if not (self._pipes or self._deferred):
-            return
+        """Free what children held that have ended since, unless that is being done already."""
+        if (self._pipes or self._deferred) and self._settling.acquire(blocking=False):
+            try:
+                self._settle()
+            finally:
+                self._settling.release()
+
+    def _settle(self) -> None:
+        self._looked_at = time.monotonic()
         poll = select.poll()
-        for reads in self._pipes.values():
-            poll.register(reads, select.POLLIN)
-        ended = {reads for reads, _ in poll.poll(0)}
-        waited_for = set().union(*(held for held, _ in self._deferred))
-        for number, reads in list(self._pipes.items()):
-            # Nobody needs to know of a child that holds nothing more.
-            if reads in ended or (self._marked[number] == 0 and number not in waited_for):
-                os.close(reads)
-                del self._pipes[number], self._marked[number]
-        still = []
-        for held, free in self._deferred:
-            held &= self._pipes.keys()  # noqa: PLW2901 - the set itself is narrowed
-            if held:
-                still.append((held, free))
-            else:
+        pipes = {number: end for number, end in self._pipes.copy().items() if end is not None}
+        for end in pipes.values():
+            poll.register(end, select.POLLIN)
+        ended = {end for end, _ in poll.poll(0)}
+        for number, end in pipes.items():
+            if end in ended:
+                self._forget(number)
+        for _ in range(len(self._deferred)):
+            marks, free = self._deferred.popleft()
+            if marks.isdisjoint(self._pipes):
                 free()
-        self._deferred = still
+            else:
+                self._deferred.append((marks, free))
+
+    def _forget(self, number: int) -> None:
+        end = self._pipes.pop(number, None)
+        if end is not None:
+            os.close(end)
 
     def before_fork(self) -> None:
-        """Make the pipe, if there is anything to protect."""
+        """Make the pipe, and mark what the child will see."""
         self.settle()
-        self._pending = os.pipe() if len(self._living) else None
+        reads: int | None
+        writes: int | None
+        try:
+            reads, writes = os.pipe()
+        except OSError:  # no descriptors: it is never known to end, and its slots stay as they are
+            reads = writes = None
+        fork = _Fork(next(self._numbers), writes, holds=False)
+        self._pipes[fork.number] = reads
+        self._forks[threading.get_ident()] = fork
+        for marks in self._living.copy().values():
+            marks.add(fork.number)
+            fork.holds = True
 
     def in_parent(self) -> None:
-        """Mark what the child can see."""
-        if self._pending is None:
-            return
-        reads, writes = self._pending
-        self._pending = None
-        os.close(writes)
-        number = next(self._numbers)
-        living = list(self._living)
-        self._pipes[number] = reads
-        self._marked[number] = len(living)
-        for memory in living:
-            memory.marks.add(number)
+        """Leave the writing end to the child alone."""
+        fork = self._forks.pop(threading.get_ident())
+        if fork.writes is not None:
+            os.close(fork.writes)
+        if not fork.holds:
+            self._forget(fork.number)
 
     def in_child(self) -> None:
-        """Keep the other end open for as long as this process lives; free nobody's slots."""
-        for memory in list(self._living):
-            memory.release = None
-        self._living.clear()
-        self._deferred = []
-        for reads in self._pipes.values():
-            with contextlib.suppress(OSError):
-                os.close(reads)
-        self._pipes, self._marked = {}, {}
-        if self._pending is not None:
-            os.close(self._pending[0])
-            self._pending = None
+        """Keep the writing end open for as long as this process lives, and begin anew."""
+        self._forks.pop(threading.get_ident(), None)
+        others = (fork.writes for fork in self._forks.values())
+        for end in (*self._pipes.values(), *others):
+            if end is not None:
+                with contextlib.suppress(OSError):
+                    os.close(end)
+        self._begin()
 
 
 leases = Leases()
