@@ -196,8 +196,10 @@ class Crew:
             events = select.POLLIN | (select.POLLOUT if worker.channel.backlog else 0)
             poll.register(worker.channel.fileno(), events)
         poll.register(self._ends.fileno(), select.POLLIN)
-        poll.poll(seconds * 1000)
-        return [key.data for key, _ in self._ends.select(0)]
+        if poll.poll(seconds * 1000):
+            return [key.data for key, _ in self._ends.select(0)]
+        # A process that a worker has forked holds all that would tell of its end.
+        return [w for w in self.workers if not (w.gone or w.process.is_alive())]
 
     def stop(self) -> None:
         """End all workers: ask, wait a while, then kill. A second time does nothing."""
