@@ -45,6 +45,7 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
         self._fetches: list[tuple[float, float]] = []
         self.meter = Meter()
         self.batch_bytes = 0
+        self.fills_shm = loader.transport == "torch"
         context = loader.multiprocessing_context or torch.multiprocessing
         self._crew = Crew(
             context,

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from feedrate.host.files import SystemReader
+from feedrate.host.files import ProcReader, SystemReader
 from feedrate.host.limits import affinity, local_ranks, memory_limits, shm_space, usable_cpus
 from feedrate.host.memory import parse_smaps_rollup
 from feedrate.loader.controller import TOLERANCE, Controller, Decision, Window
@@ -36,6 +36,7 @@ class Pilot:
     Args:
         most: the highest number of workers.
         prefetch: the prefetch factor to begin with.
+        reader: the source of limits and memory; this machine's files if left out.
         tolerance: gains below this share are none.
         ram_bytes: what the main process, its workers and the batches that wait may take together.
         shm_bytes: what the batches that wait may take of ``/dev/shm``.
@@ -47,12 +48,13 @@ class Pilot:
         *,
         most: int = MOST_WORKERS,
         prefetch: int = 2,
+        reader: ProcReader | None = None,
         tolerance: float = TOLERANCE,
         ram_bytes: int | None = None,
         shm_bytes: int | None = None,
         on_window: Callable[[Window], None] | None = None,
     ) -> None:
-        self._reader = SystemReader()
+        self._reader = reader or SystemReader()
         ranks = local_ranks(os.environ)
         self.cpus = usable_cpus(self._reader, affinity()).cpus / ranks
         self._ranks = ranks
@@ -166,22 +168,22 @@ class Pilot:
         free = memory_limits(self._reader).free
         most, reason = self._most, f"{self._most} workers is the most allowed"
         if free is not None and own + batches > 0:
-            fitting = level + int(_SPARE * free / self._ranks / (own + batches))
-            if free * _SPARE < own + batches:
-                fitting = level - 1 if free < own + batches else level
+            # Growing leaves room for one worker more: less than that is short, and takes one away.
+            more = int(_SPARE * free / self._ranks / (own + batches)) - 1
+            fitting = level + max(more, 0) if free >= own + batches else level - 1
             if fitting < most:
                 most = fitting
                 reason = (
                     f"memory is short: {free / 2**20:.0f} MiB are free, and a worker takes "
                     f"{(own + batches) / 2**20:.0f} MiB"
                 )
-        space = shm_space()
+        space = shm_space() if iterator.fills_shm else None
         if space is not None and batches > 0:
             fitting = level + int(_SPARE * space.free / self._ranks / batches)
             if fitting < most:
                 most = fitting
                 reason = f"/dev/shm is short: {space.free / 2**20:.0f} MiB are free"
-        return min((most, reason), *self._what_is_allowed(own, batches))
+        return min([(most, reason), *self._what_is_allowed(own, batches)])
 
     def _what_is_allowed(self, own: int, batches: int) -> list[tuple[int, str]]:
         """Return the same for each budget that was given."""
