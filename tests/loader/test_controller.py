@@ -205,3 +205,10 @@ def test_windows_of_another_level_say_nothing() -> None:
     controller = Controller(cpus=2, most=32)
     assert controller.observe(Loop().window(4)) is None
     assert controller.level == 1
+
+
+def test_a_decision_reads_as_one_line() -> None:
+    decision = Decision(4, 2, "with 2 workers the loop still waits", Loop().window(2))
+    assert str(decision) == "4 workers, prefetch_factor 2: with 2 workers the loop still waits"
+    assert str(Decision(1, 2, "it keeps up")).startswith("1 worker, ")
+    assert "Window" not in repr(decision)

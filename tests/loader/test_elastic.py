@@ -449,3 +449,21 @@ def test_ctrl_c_ends_everything(tmp_path: Path) -> None:
     assert errors.rstrip().endswith("KeyboardInterrupt")
     assert errors.count("Traceback") == 1
     until(lambda: not any(worker.is_running() for worker in workers))
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({"batch_size": 7, "num_workers": 2}, "batch_size 7, num_workers 2, transport arena"),
+        ({"num_workers": "auto"}, "batch_size 1, num_workers auto (1 now), transport arena"),
+        (
+            {"batch_sampler": [[1], [2]], "transport": "torch"},
+            "batches of list, num_workers 0, transport torch",
+        ),
+        ({"batch_size": None}, "batch_size None, num_workers 0, transport arena"),
+    ],
+)
+def test_a_loader_is_one_line(options: dict[str, Any], shown: str) -> None:
+    assert repr(DataLoader(ds.Numbers(), **options)) == (
+        f"<feedrate.DataLoader of Numbers: {shown}>"
+    )

@@ -10,7 +10,7 @@ controller measures there, then above while the loop still waits, then below.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 TOLERANCE = 0.02
@@ -61,7 +61,12 @@ class Decision:
     level: int
     prefetch: int
     reason: str
-    window: Window | None = None
+    window: Window | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        """Return one line: "4 workers, prefetch_factor 2: with 2 workers the loop still waits"."""
+        count = f"{self.level} worker{'' if self.level == 1 else 's'}"
+        return f"{count}, prefetch_factor {self.prefetch}: {self.reason}"
 
 
 Phase = Literal["first", "levels", "prefetch", "settled"]
