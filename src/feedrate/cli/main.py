@@ -12,6 +12,7 @@ from feedrate.cli.measuring import bench, demo
 from feedrate.cli.results import report
 from feedrate.cli.running import CONTEXT, run
 from feedrate.cli.terminal import refusals_explained, say
+from feedrate.cli.tuning import SCRIPT_ARGUMENTS, tune
 from feedrate.errors import FeedrateError
 from feedrate.version import __version__
 
@@ -45,6 +46,7 @@ def feedrate(
 
 
 app.command()(bench)
+app.command(context_settings=SCRIPT_ARGUMENTS)(tune)
 app.command()(report)
 app.command(context_settings=CONTEXT)(run)
 app.command()(apply)
