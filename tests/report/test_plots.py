@@ -319,6 +319,13 @@ def test_no_text_covers_another_or_leaves_the_figure(
         assert outside == []
 
 
+def test_a_long_legend_leaves_the_rates_their_room() -> None:
+    figure = build_figure(both())
+    FigureCanvasAgg(figure).draw()
+    axes, _ = halves(figure)
+    assert axes.get_window_extent().height > 0.3 * figure.bbox.height
+
+
 def contains(outer: Bbox, inner: Bbox) -> bool:
     return bool(
         outer.x0 <= inner.x0

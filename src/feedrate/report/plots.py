@@ -84,7 +84,9 @@ def _figure(suite: Suite) -> Figure:
     curves = curves_of(suite)
     panels = panels_of(curves)
     rows, columns = _shape(len(panels))
-    figure = _sheet(suite, height=max(4.9, 1.7 * rows + 1.6))
+    # what each curve has in the legend, two lines of text each, is below the rates
+    entries = sum(1 + bool(curve.repeated) for curve in curves)
+    figure = _sheet(suite, height=max(4.9, 1.7 * rows + 1.6, 3.4 + 0.38 * entries))
     left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1.15, 1))[0]
     draw_rates(left, curves, items=items_word(suite))
     draw_epochs(right, panels, rows=rows, columns=columns)
