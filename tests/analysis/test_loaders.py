@@ -54,7 +54,7 @@ def test_clear_verdicts(factor: float, title: str, remedy: str) -> None:
 def test_undecided_verdicts(shape: tuple[float, ...], title: str) -> None:
     made = one(repeated(1.0, *shape), CODE)
     assert made.title.startswith(title)
-    assert "Repeat each setting: --repeats 10" in made.remedy
+    assert "Repeat each setting 10 times (--repeats 10)" in made.remedy
 
 
 def test_pairs_are_neighbours_in_time_and_have_a_range() -> None:

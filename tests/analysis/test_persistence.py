@@ -66,7 +66,7 @@ def test_undecided() -> None:
         "With 2 workers it is undecided whether persistent_workers saves time: later epochs take "
         "2.00 s with it and 2.02 s without."
     )
-    assert made.remedy == "Repeat each setting: --repeats 10."
+    assert made.remedy == "Repeat each setting 10 times (--repeats 10)."
 
 
 def test_single_runs() -> None:
@@ -75,7 +75,7 @@ def test_single_runs() -> None:
         "From one run each, with 2 workers later epochs take 2.00 s with persistent_workers and "
         "3.00 s without."
     )
-    assert made.remedy == "Repeat each setting: --repeats 5."
+    assert made.remedy == "Repeat each setting 5 times (--repeats 5)."
 
 
 def test_measured_without_only() -> None:

@@ -79,7 +79,7 @@ def test_single_runs_may_be_chance() -> None:
         "From one run each, pin_memory changes the rate by 20 % with 4 workers, "
         "which may be chance."
     )
-    assert made.remedy == "Repeat each setting: --repeats 5."
+    assert made.remedy == "Repeat each setting 5 times (--repeats 5)."
 
 
 def test_without_an_accelerator_it_cannot_matter_whatever_the_figures() -> None:

@@ -41,7 +41,7 @@ def test_single_runs_say_so_and_ask_for_repeats() -> None:
         "From one run each, the plateau starts at 2 workers: more workers gain at most 1.0 % "
         "(with 4), less than the tolerance of 3 %."
     )
-    assert made.remedy == "Repeat each setting: --repeats 5."
+    assert made.remedy == "Repeat each setting 5 times (--repeats 5)."
 
 
 def test_few_runs_are_named() -> None:
@@ -59,7 +59,7 @@ def test_scattered_runs_leave_the_start_undecided() -> None:
         "The plateau seems to start at 2 workers, but the runs do not settle it: more workers gain "
         "at most 1.0 % (with 4; 95 % interval −"
     )
-    assert made.remedy == "Repeat each setting: --repeats 10."
+    assert made.remedy == "Repeat each setting 10 times (--repeats 10)."
 
 
 def test_an_undecided_gain_from_below_is_the_one_named() -> None:
@@ -86,7 +86,8 @@ def test_a_rising_curve_of_scattered_runs_says_what_is_open() -> None:
     made = one(make_suite(rates=rates), "sweep.plateau_start")
     assert made.title.endswith(", though the runs do not settle that this is more than 3 %.")
     assert (
-        made.remedy == "Measure more workers (--workers 2,3,4). Repeat each setting: --repeats 10."
+        made.remedy
+        == "Measure more workers (--workers 2,3,4). Repeat each setting 10 times (--repeats 10)."
     )
 
 
@@ -106,7 +107,7 @@ def test_fastest_tells_the_same_from_what_may_be_as_high() -> None:
         "The rate is highest with 8 workers: 100 items/s (median of 5 runs, 99.5 to 100 items/s); "
         "with 4 workers it is the same within 3 %; with 2 workers it may be as high."
     )
-    assert made.remedy == "Repeat each setting: --repeats 10."
+    assert made.remedy == "Repeat each setting 10 times (--repeats 10)."
     assert {item.name for item in made.evidence} == {
         "fastest",
         "rate with 8 workers",
@@ -141,7 +142,7 @@ def test_choices_from_single_runs_ask_for_repeats() -> None:
     made = one(suite, "sweep.balanced")
     assert made.title.startswith("From one run each, the balanced choice is 2 workers: ")
     assert made.remedy.startswith("Use num_workers=2 where")
-    assert made.remedy.endswith(" Repeat each setting: --repeats 5.")
+    assert made.remedy.endswith(" Repeat each setting 5 times (--repeats 5).")
 
 
 def test_balanced_choice_without_less_memory_claims_none() -> None:

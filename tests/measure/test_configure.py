@@ -213,7 +213,7 @@ def test_another_batch_size_gives_the_batches_of_a_fresh_loader(make: Make, work
 
 @pytest.mark.parametrize("make", [batch_sampled, uncollated, batching])
 def test_a_batch_size_that_the_loader_does_not_decide_cannot_be_varied(make: Make):
-    with pytest.raises(TargetError, match=r"--batch-size cannot be varied.*leave the option out"):
+    with pytest.raises(TargetError, match=r"--batch-size\) cannot be varied.*leave it out"):
         configure(make(), LoaderSettings(num_workers=0, batch_size=6))
 
 

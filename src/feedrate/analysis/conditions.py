@@ -147,7 +147,7 @@ def more_runs(points: Iterable[Point]) -> str:
     """Return the remedy for a verdict that the runs do not settle."""
     runs = fewest_runs(points)
     wanted = ENOUGH_RUNS if runs < ENOUGH_RUNS else 2 * runs
-    return f"Repeat each setting: --repeats {wanted}."
+    return f"Repeat each setting {wanted} times (--repeats {wanted})."
 
 
 def finding(

@@ -82,8 +82,8 @@ def _set_batch_size(loader: DataLoader[Any], size: int) -> None:
     sampler = loader.batch_sampler
     if type(sampler) is not BatchSampler or loader.batch_size is None:
         raise TargetError(
-            "--batch-size cannot be varied: the loader has no batch_size of its own (batch_sampler "
-            "or batch_size=None decides); leave the option out"
+            "batch_size (--batch-size) cannot be varied: the loader has none of its own "
+            "(batch_sampler or batch_size=None decides); leave it out"
         )
     sampler.batch_size = size
     set_checked_attribute(loader, "batch_size", size)
