@@ -119,6 +119,58 @@ def test_a_missing_argument_is_added_in_the_calls_own_style(before: str, after: 
     assert written(before) == after
 
 
+MANY = {"pin_memory": True, "prefetch_factor": 4, "persistent_workers": True}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "DataLoader(\n    data, batch_size=32, shuffle=True, drop_last=True, collate_fn=f\n)",
+            (
+                "DataLoader(\n    data, batch_size=32, shuffle=True, drop_last=True, "
+                "collate_fn=f, num_workers=8,\n    prefetch_factor=4, pin_memory=True, persistent_workers=True\n)"
+            ),
+        ),
+        (
+            (
+                "DataLoader(data, batch_size=32, shuffle=True, # random\n"
+                "           collate_fn=collate_and_move_to_the_device)"
+            ),
+            (
+                "DataLoader(data, batch_size=32, shuffle=True, # random\n"
+                "           collate_fn=collate_and_move_to_the_device, num_workers=8, "
+                "prefetch_factor=4,\n"
+                "           pin_memory=True, persistent_workers=True)"
+            ),
+        ),
+        (
+            "DataLoader(data, batch_size=32,\n           shuffle=True)  # long",
+            (
+                "DataLoader(data, batch_size=32,\n           shuffle=True, num_workers=8, "
+                "prefetch_factor=4, pin_memory=True, persistent_workers=True)  # long"
+            ),
+        ),
+        (
+            "DataLoader(\n    data, batch_size=32,\n    shuffle=True,  # each epoch\n)",
+            (
+                "DataLoader(\n    data, batch_size=32,\n    shuffle=True,  # each epoch\n"
+                "    num_workers=8, prefetch_factor=4, pin_memory=True, persistent_workers=True,\n)"
+            ),
+        ),
+        (
+            "DataLoader(the_training_set_of_the_first_kind, batch_size=32, shuffle=True)",
+            (
+                "DataLoader(the_training_set_of_the_first_kind, batch_size=32, shuffle=True, "
+                "num_workers=8, prefetch_factor=4, pin_memory=True, persistent_workers=True)"
+            ),
+        ),
+    ],
+)
+def test_arguments_that_share_lines_are_broken_as_the_call_is(before: str, after: str) -> None:
+    assert written(before, **MANY) == after
+
+
 def test_all_settings_are_written_in_one_order() -> None:
     assert (
         written(
@@ -436,6 +488,11 @@ def test_what_a_partial_gives_by_position_is_not_given_again() -> None:
             "DataLoader(ds, shuffle=True, **{'drop_last': True})",
             "num_workers may come from **{'drop_last': True}: put num_workers=8 into it.",
         ),
+        (
+            "kwargs = {'num_workers': 2}\n",
+            "DataLoader(ds, **kwargs)",
+            "num_workers may come from **kwargs (line 2): put num_workers=8 into it.",
+        ),
         ("", "DataLoader(*args)", "num_workers may come from *args: put 8 into it."),
     ],
 )
@@ -470,7 +527,10 @@ def test_nothing_is_written_that_torch_may_refuse() -> None:
     source = f"{IMPORT}DataLoader(ds, num_workers=n)\n"
     assert notes(source, persistent_workers=True) == (
         "num_workers comes from n: let it be 8.",
-        "persistent_workers=True is not written, for torch takes it with workers only.",
+        (
+            "persistent_workers=True is not written, for torch refuses it without workers: add it "
+            "when num_workers is set."
+        ),
     )
     edit = edited(source, persistent_workers=True, facts=(make_facts(2),))
     assert edit.source == f"{IMPORT}DataLoader(ds, num_workers=n, persistent_workers=True)\n"

@@ -7,20 +7,29 @@ one can be added or removed without its neighbours' comments getting lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
+from feedrate.edit.literals import Value, code_of, expression_of
+
 Gap = cst.BaseParenthesizableWhitespace
+
+_LINE_WIDTH = 100
+"""Where a line of several arguments is broken, if the call has more than one line anyway."""
 
 _NOTHING = cst.SimpleWhitespace("")
 _TIGHT_EQUAL = cst.AssignEqual(_NOTHING, _NOTHING)
 
 
 class Arguments:
-    """The arguments of one call. ``gaps[i]`` stands before argument i, the last one before ")"."""
+    """The arguments of one call.
 
-    def __init__(self, call: cst.Call) -> None:
+    ``_gaps[i]`` stands before argument i, the last one before ")". ``columns`` are the first and
+    the last column of each argument.
+    """
+
+    def __init__(self, call: cst.Call, columns: Sequence[tuple[int, int]]) -> None:
         self._call = call
         self._has_comma_at_end = bool(call.args) and isinstance(call.args[-1].comma, cst.Comma)
         self._items: list[cst.Arg] = []
@@ -36,6 +45,9 @@ class Arguments:
             self._items.append(_bare(item))
             self._before_commas.append(before_comma)
             self._gaps.append(gap)
+        self._columns = list(columns)
+        parting = self._gaps[1:-1]
+        self._shares_lines = any(not _is_line_break(gap) for gap in parting)
 
     def __iter__(self) -> Iterator[cst.Arg]:
         return iter(self._items)
@@ -44,14 +56,20 @@ class Arguments:
         """Give an argument another value."""
         self._items[index] = self._items[index].with_changes(value=value)
 
-    def append(self, name: str, value: cst.BaseExpression) -> None:
-        """Add a keyword argument behind the others: on its own line where the last one is."""
+    def append(self, name: str, value: Value) -> None:
+        """Add a keyword argument behind the others: on its own line where they are."""
+        width = len(f"{name}={code_of(value)}")
         if self._items:
-            self._open_gap()
+            self._open_gap(width)
         else:
             self._gaps.append(_NOTHING)
         self._items.append(
-            cst.Arg(keyword=cst.Name(name), value=value, equal=self._equal(), comma=_no_comma())
+            cst.Arg(
+                keyword=cst.Name(name),
+                value=expression_of(value),
+                equal=self._equal(),
+                comma=_no_comma(),
+            )
         )
         self._before_commas.append(_NOTHING)
 
@@ -61,7 +79,7 @@ class Arguments:
         before, after = self._gaps[index], self._gaps[index + 1]
         merge = _merged_at_end if is_last else _merged_within
         self._gaps[index : index + 2] = [merge(before, after)]
-        del self._items[index], self._before_commas[index]
+        del self._items[index], self._before_commas[index], self._columns[index]
 
     def call(self) -> cst.Call:
         """Return the call with these arguments."""
@@ -79,19 +97,45 @@ class Arguments:
                 args.append(item.with_changes(whitespace_after_arg=after))
         return self._call.with_changes(whitespace_before_args=self._gaps[0], args=args)
 
-    def _open_gap(self) -> None:
-        """Make room for one more behind the last argument."""
+    def _open_gap(self, width: int) -> None:
+        """Make room for one more argument, of a width, behind the last one."""
         before, end = self._gaps[-2], self._gaps[-1]
-        if not isinstance(before, cst.ParenthesizedWhitespace):
-            alone = len(self._items) == 1  # then what is before it says nothing of what parts two
-            self._gaps.insert(-1, cst.SimpleWhitespace(" ") if alone else before)
-            return
-        gap = _without_comments(before)
-        if isinstance(end, cst.ParenthesizedWhitespace):
-            # The comment behind the last argument, and lines below it, stay where they are.
-            gap = gap.with_changes(first_line=end.first_line, empty_lines=end.empty_lines)
-            end = _without_comments(end)
-        self._gaps[-1:] = [gap, end]
+        separator = self._separator()
+        begin = self._columns[-1][1] + len(", ")
+        broken = self._last_line_break()
+        has_room = begin + width < _LINE_WIDTH  # with a comma
+        if broken is None or (has_room and self._goes_on_a_line(before, end)):
+            self._gaps.insert(-1, separator)
+        else:
+            gap, begin = _without_comments(broken[0]), broken[1]
+            if isinstance(end, cst.ParenthesizedWhitespace):
+                # The comment behind the last argument, and lines below it, stay where they are.
+                gap = gap.with_changes(first_line=end.first_line, empty_lines=end.empty_lines)
+                end = _without_comments(end)
+            self._gaps[-1:] = [gap, end]
+        self._columns.append((begin, begin + width))
+
+    def _goes_on_a_line(self, before: Gap, end: Gap) -> bool:
+        if not _is_line_break(before):
+            return True
+        has_comment = isinstance(end, cst.ParenthesizedWhitespace) and _has_comments(end)
+        return self._shares_lines and not has_comment
+
+    def _last_line_break(self) -> tuple[cst.ParenthesizedWhitespace, int] | None:
+        """Return the last line break between arguments, and the column of what follows it."""
+        for gap, (column, _) in zip(
+            reversed(self._gaps[:-1]), reversed(self._columns), strict=True
+        ):
+            if isinstance(gap, cst.ParenthesizedWhitespace):
+                return gap, column
+        return None
+
+    def _separator(self) -> Gap:
+        """Return what parts two arguments on a line."""
+        for gap in self._gaps[-2:0:-1]:
+            if not _is_line_break(gap):
+                return gap
+        return cst.SimpleWhitespace(" ")
 
     def _equal(self) -> cst.AssignEqual:
         for item in reversed(self._items):
@@ -139,6 +183,10 @@ def _bare(item: cst.Arg) -> cst.Arg:
 
 def _no_comma() -> cst.MaybeSentinel:
     return cst.MaybeSentinel.DEFAULT
+
+
+def _is_line_break(gap: Gap) -> bool:
+    return isinstance(gap, cst.ParenthesizedWhitespace)
 
 
 def _is_nothing(gap: Gap) -> bool:

@@ -120,7 +120,7 @@ class _Writer:
     """One call's arguments while they are changed, and the sentences about what is not."""
 
     def __init__(self, source: ParsedSource, call: LoaderCall, *, has_workers: bool) -> None:
-        self.arguments = Arguments(call.node)
+        self.arguments = Arguments(call.node, [source.columns(arg) for arg in call.node.args])
         self.notes: list[str] = []
         self._source = source
         self._call = call
@@ -148,7 +148,7 @@ class _Writer:
             if index is None:
                 default = self._call.signature.defaults.get(name, neutral)
                 if default is not UNKNOWN and not same(default, neutral):
-                    self._append(name, neutral)
+                    self.arguments.append(name, neutral)
                 continue
             item = self._item(index)
             value = value_of(item.value)
@@ -189,7 +189,7 @@ class _Writer:
         elif name == "batch_size" and self._index("batch_sampler") is not None:
             self._note(f"batch_size comes from the batch_sampler: let it give batches of {code}.")
         elif self._may_be_written(name, value):
-            self._append(name, value)
+            self.arguments.append(name, value)
 
     def _may_be_written(self, name: str, value: Value) -> bool:
         """Tell whether torch will take it, as it may not while a variable says how many workers."""
@@ -197,14 +197,14 @@ class _Writer:
             return True
         if same(value, _ONLY_WITH_WORKERS[name]):
             return True
-        self._note(f"{name}={code_of(value)} is not written, for torch takes it with workers only.")
+        self._note(
+            f"{name}={code_of(value)} is not written, for torch refuses it without workers: add it "
+            "when num_workers is set."
+        )
         return False
 
     def _has_by_default(self, name: str, value: Value) -> bool:
         return _equal(name, self._call.signature.defaults.get(name, UNKNOWN), value)
-
-    def _append(self, name: str, value: Value) -> None:
-        self.arguments.append(name, expression_of(value))
 
     def _item(self, index: int) -> cst.Arg:
         return list(self.arguments)[index]

@@ -39,8 +39,10 @@ def sentence_about_unpacked(
 ) -> str:
     """Return what to do where ``*args`` or ``**kwargs`` may hold the argument."""
     code = _short(source.code(node))
-    place = f"{name}={code_of(value)}" if stars == "**" else code_of(value)
-    return f"{name} may come from {stars}{code}: put {place} into it."
+    bindings = source.bindings(node) if isinstance(node, cst.Name) else []
+    where = f" (line {source.line(bindings[0])})" if len(bindings) == 1 else ""
+    given = f"{name}={code_of(value)}" if stars == "**" else code_of(value)
+    return f"{name} may come from {stars}{code}{where}: put {given} into it."
 
 
 def _about_name(source: ParsedSource, name: str, value: Value, node: cst.Name) -> str | None:

@@ -53,6 +53,11 @@ class ParsedSource:
         """Return the first line of a node."""
         return self.lines(node)[0]
 
+    def columns(self, node: cst.CSTNode) -> tuple[int, int]:
+        """Return the columns at which a node begins and ends."""
+        place = self._positions[node]
+        return place.start.column, place.end.column
+
     def code(self, node: cst.CSTNode) -> str:
         """Return a node's source on one line."""
         return " ".join(self._module.code_for_node(node).split())
