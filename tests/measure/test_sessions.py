@@ -184,6 +184,26 @@ def test_short_epochs_are_measured_with_their_starts() -> None:
     assert window.wait_seconds > sum(window.batch_waits)  # finding the end is in it
 
 
+def test_a_loop_that_never_asks_for_one_more_than_there_are() -> None:
+    """Lightning counts, and leaves an iterator before it tells its end."""
+
+    def script() -> None:
+        trainer = training.Trainer()
+        loader = training.make_loader(40)
+        for _ in range(1000):
+            iterator = iter(loader)
+            for _ in range(len(loader)):
+                trainer.step(next(iterator))
+
+    said = static(script, 0)
+    assert said.is_complete
+    assert said.windows[0].batches % 9 == 0  # the last batch's step is nobody's
+    (use,) = said.used.loaders
+    assert use.complete_epochs == use.epochs
+    said = look(script)
+    assert phases(said) == ["own", "cached"]
+
+
 def test_settings_that_cannot_be_are_refused() -> None:
     def script() -> None:
         odd.train(training.DataLoader(training.Numbers(8), batch_sampler=[[0, 1]]))

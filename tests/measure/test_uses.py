@@ -48,7 +48,7 @@ def test_a_loader_that_is_made_anew_at_the_same_place_is_the_same() -> None:
     assert numbers == [(0, True)] * 3
 
 
-def test_two_that_live_at_once_are_two_wherever_they_were_made() -> None:
+def test_two_that_are_made_at_once_are_two() -> None:
     uses = Uses()
     for _ in range(2):
         loaders = {kind: made(uses, HERE) for kind in ("train", "test")}
@@ -56,12 +56,21 @@ def test_two_that_live_at_once_are_two_wherever_they_were_made() -> None:
         del loaders
 
 
-def test_one_that_only_a_cycle_keeps_lives_no_more() -> None:
+def test_one_that_somebody_keeps_is_the_same_as_the_one_made_after_it() -> None:
     uses = Uses()
-    for _ in range(2):
-        loader = made(uses, HERE)
-        loader.itself = loader
-        assert uses.of(loader)[0].number == 0
+    kept = []
+    for _ in range(3):
+        kept.append(made(uses, HERE))
+        assert uses.of(kept[-1])[0].number == 0
+
+
+def test_of_two_at_one_place_that_are_made_anew_the_datasets_tell() -> None:
+    uses = Uses()
+    train_set, test_set = Loader(), Loader()
+    for order in ((train_set, test_set), (test_set, train_set)):
+        loaders = [made(uses, HERE, dataset=dataset) for dataset in order]
+        for loader in loaders:
+            assert uses.of(loader)[0].number == (0 if loader.dataset is train_set else 1)
 
 
 def test_one_function_that_makes_loaders_for_two_callers() -> None:

@@ -119,6 +119,14 @@ class LookSession(Session):
         elif self._ceiling is not None and iteration.use is self._chosen:
             self._ceiling.ends(0.0)
 
+    def on_leave(self, use: Use) -> None:
+        """End the iteration before, should it not have come to its end."""
+        latest = self._latest.get(use.number)
+        if latest is not None and self._chosen is None:
+            for cutter in self._cutters[use.number].both():
+                cutter.ends(0.0)
+            self._choose(latest)
+
     def _choose(self, iteration: Iteration) -> None:
         use = iteration.use
         if not self.concerns(use):

@@ -11,20 +11,16 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-import torch
-
 from feedrate.measure import wire
 from feedrate.measure.batch import item_counter
-from feedrate.measure.configure import add_batch, default_start_method, read_facts
+from feedrate.measure.configure import add_batch
 from feedrate.measure.cpu import worker_cpu_seconds
 from feedrate.measure.cutter import CpuSeconds, Cutter
 from feedrate.measure.loop import PROGRESS_SECONDS
-from feedrate.measure.target import Target
+from feedrate.measure.readiness import make_ready, read_script_loader, wait_for_cuda
 from feedrate.measure.unmeasured import describe_unmeasured
 from feedrate.measure.uses import Iteration, Use, Uses
-from feedrate.measure.versions import versions
-from feedrate.records import ErrorKind, LoaderFacts, RunError, Window, WindowPhase
+from feedrate.records import ErrorKind, RunError, Window, WindowPhase
 
 Send = Callable[[wire.Message], None]
 
@@ -93,6 +89,9 @@ class Session:
     def on_end(self, iteration: Iteration, wait: float) -> None:
         """Take note that an iteration has come to its end."""
 
+    def on_leave(self, use: Use) -> None:
+        """Take note that another iteration is about to begin: the one before may not have ended."""
+
     def on_optimizer_step(self, iteration: Iteration) -> None:
         """Take note that an optimizer steps between an iteration's batches."""
 
@@ -123,14 +122,15 @@ class Session:
         if is_new:
             left_out = self.prepare(loader, use)
             if use.facts is None:
-                use.facts = _read(loader, left_out)
+                use.facts = read_script_loader(loader, left_out)
             if not self._is_ready and self.concerns(use):
                 self._is_ready = True
-                self.send(_ready(self.clock() - self._created, use.facts))
+                self.send(make_ready(self.clock() - self._created, use.facts))
         return use
 
     def begins(self, use: Use, loader: Any) -> Iteration:
         """Return a new iteration, whose ``iter()`` comes now."""
+        self.on_leave(use)
         self.begun_count += 1
         iteration = Iteration(use, loader)
         iteration.order = self.begun_count
@@ -170,6 +170,8 @@ class Session:
         iteration.batches += 1
         iteration.begun_then = self.begun_count
         use.batches += 1
+        if use.facts is not None and use.facts.length == iteration.batches:
+            self._is_through(iteration)  # not everybody asks for one more
         use.wait_seconds += wait
         self.batches += 1
         self._since_step.add(iteration)
@@ -182,17 +184,25 @@ class Session:
         if iteration.has_ended:
             return
         iteration.has_ended = True
-        iteration.use.complete_epochs += 1
-        iteration.use.epoch_batches = iteration.batches
+        self._is_through(iteration)
         iteration.use.wait_seconds += wait
         self.on_end(iteration, wait)
+
+    @staticmethod
+    def _is_through(iteration: Iteration) -> None:
+        if not iteration.is_complete:
+            iteration.is_complete = True
+            iteration.use.complete_epochs += 1
+        iteration.use.epoch_batches = iteration.batches
 
     def optimizer_stepped(self) -> None:
         """An optimizer has stepped, for all iterations that gave a batch since the last time."""
         if len(self._since_step):
             self._stepping, self._since_step = self._since_step, weakref.WeakSet()
         for iteration in list(self._stepping):
-            if not iteration.has_ended:
+            # one that has given all it has may be kept, and does not step when another gives more
+            is_over = iteration.is_complete and iteration is not self.current
+            if not (iteration.has_ended or is_over):
                 iteration.optimizer_steps += 1
                 iteration.use.optimizer_steps += 1
                 self.on_optimizer_step(iteration)
@@ -281,28 +291,3 @@ class Session:
         window = part.window(level=iteration.level, prefetch=iteration.prefetch, phase=phase)
         self.send(wire.WindowDone(window=window))
         return window
-
-
-def wait_for_cuda() -> None:
-    """Wait for the device where the target has begun to use one."""
-    if _uses_cuda():
-        torch.cuda.synchronize()
-
-
-def _uses_cuda() -> bool:
-    cuda: Any = torch.cuda
-    return bool(cuda.is_initialized())
-
-
-def _read(loader: Any, left_out: tuple[str, ...]) -> LoaderFacts:
-    return msgspec.structs.replace(read_facts(Target(loader, None), left_out), has_step=True)
-
-
-def _ready(seconds: float, facts: LoaderFacts) -> wire.Ready:
-    return wire.Ready(
-        setup_seconds=seconds,
-        facts=facts,
-        versions=versions(),
-        accelerator=torch.cuda.get_device_name() if _uses_cuda() else None,
-        default_start_method=default_start_method(),
-    )

@@ -72,6 +72,12 @@ class StaticSession(Session):
             self._cutter.ends(wait)
             self._complete_if_full(iteration)
 
+    def on_leave(self, use: Use) -> None:
+        """End the iteration before, should it not have come to its end."""
+        if self._cutter is not None and self._latest is not None and self.concerns(use):
+            self._cutter.ends(0.0)
+            self._complete_if_full(self._latest)
+
     def _complete_if_full(self, iteration: Iteration) -> None:
         assert self._cutter is not None
         if self._cutter.is_full:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import gc
+import contextlib
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from feedrate.measure.places import Place
@@ -30,7 +30,8 @@ class Use:
     epoch_batches: int | None = None
     startup_seconds: float | None = None
     asked: int = 0
-    living: list[weakref.ref[Any]] = field(default_factory=list)
+    seen_at: int = 0
+    dataset: weakref.ref[Any] | None = None
 
     def record(self) -> LoaderUse | None:
         """Return what is to be kept of it; ``None`` where nothing of it could be read."""
@@ -61,6 +62,7 @@ class Iteration:
         self.batches = 0
         self.optimizer_steps = 0
         self.has_ended = False
+        self.is_complete = False
         self.begun_then = 0
         self.other_was_begun = False
         self.begin_seconds = 0.0
@@ -73,7 +75,8 @@ class Uses:
 
     def __init__(self) -> None:
         self.all: list[Use] = []
-        self._made: dict[int, tuple[weakref.ref[Any], Place]] = {}
+        self._count = 0
+        self._made: dict[int, tuple[weakref.ref[Any], Place, int]] = {}
         self._known: dict[int, tuple[weakref.ref[Any], Use]] = {}
 
     def made(self, loader: Any, place: Place) -> None:
@@ -88,39 +91,43 @@ class Uses:
             origin = self._origin(loader)
             if origin is not None:
                 place = Place(origin.file, origin.line, place.path)
-        self._made[id(loader)] = (self._reference(loader, self._made), place)
+        self._count += 1
+        self._made[id(loader)] = (self._reference(loader, self._made), place, self._count)
 
     def of(self, loader: Any) -> tuple[Use, bool]:
         """Return the use that a loader belongs to, and whether it is seen for the first time."""
         known = self._known.get(id(loader))
         if known is not None and known[0]() is loader:
             return known[1], False
-        place = self._place(loader) or Place()
-        use = self._same_place(place)
+        use = self._earlier(loader)
         if use is None:
-            use = Use(len(self.all), place)
+            use = Use(len(self.all), self._place(loader) or Place())
             self.all.append(use)
-        reference = self._reference(loader, self._known)
-        self._known[id(loader)] = (reference, use)
-        use.living.append(reference)
+        self._count += 1
+        use.seen_at = self._count
+        use.dataset = None
+        with contextlib.suppress(TypeError):  # a list has no weak references
+            use.dataset = weakref.ref(getattr(loader, "dataset", None))
+        self._known[id(loader)] = (self._reference(loader, self._known), use)
         return use, True
 
-    def _same_place(self, place: Place) -> Use | None:
-        """Return the use of loaders made at the same place of which none lives on.
+    def _earlier(self, loader: Any) -> Use | None:
+        """Return the use of loaders made at the same place, if this one was made anew.
 
-        Two that live at the same time are two: a dict of a training and a validation loader is
-        made at one place.
+        It was if it was made after an earlier one was iterated. A training and a test loader that
+        one line makes are both made before. Of several the one with the same dataset.
         """
-        if not place.path:
+        reference, place, made_at = self._made.get(id(loader), (None, Place(), 0))
+        if reference is None or reference() is not loader:
             return None
-        there = [use for use in self.all if use.place.path == place.path]
-        if there and not any(_is_free(use) for use in there):
-            gc.collect()  # an earlier one may be kept by a reference cycle alone
-        return next((use for use in there if _is_free(use)), None)
+        free = [use for use in self.all if use.place.path == place.path and use.seen_at < made_at]
+        dataset = getattr(loader, "dataset", None)
+        alike = (use for use in free if use.dataset is not None and use.dataset() is dataset)
+        return next(alike, next(iter(free), None))
 
     def _origin(self, loader: Any) -> Place | None:
         found: Place | None = None
-        for reference, place in self._made.values():
+        for reference, place, _ in self._made.values():
             other = reference()
             if other is None or place.file is None or other is loader:
                 continue
@@ -133,7 +140,7 @@ class Uses:
         return found
 
     def _place(self, loader: Any) -> Place | None:
-        reference, place = self._made.get(id(loader), (None, None))
+        reference, place, _ = self._made.get(id(loader), (None, None, 0))
         return place if reference is not None and reference() is loader else None
 
     @staticmethod
@@ -145,10 +152,6 @@ class Uses:
                 del table[key]
 
         return weakref.ref(loader, forget)
-
-
-def _is_free(use: Use) -> bool:
-    return all(reference() is None for reference in use.living)
 
 
 def pick_trained(uses: Sequence[Use]) -> Use | None:
