@@ -129,7 +129,8 @@ MANY = {"pin_memory": True, "prefetch_factor": 4, "persistent_workers": True}
             "DataLoader(\n    data, batch_size=32, shuffle=True, drop_last=True, collate_fn=f\n)",
             (
                 "DataLoader(\n    data, batch_size=32, shuffle=True, drop_last=True, "
-                "collate_fn=f, num_workers=8,\n    prefetch_factor=4, pin_memory=True, persistent_workers=True\n)"
+                "collate_fn=f, num_workers=8,\n"
+                "    prefetch_factor=4, pin_memory=True, persistent_workers=True\n)"
             ),
         ),
         (

@@ -29,7 +29,7 @@ def apply(
     script: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE.py]",
+            metavar="FILE.py",
             help="Where the loader is made. Default: where it was when it was measured.",
         ),
     ] = None,
@@ -39,8 +39,7 @@ def apply(
 ) -> None:
     """Show the recommended settings as a change of your DataLoader call, and make it.
 
-    Prints a unified diff. Settings that come from variables, dicts or options are left alone; it
-    says where to change them.
+    Prints a unified diff; says where to change settings that come from variables or options.
     """
     from feedrate import store
 
