@@ -191,6 +191,22 @@ def test_the_ramp_that_broke_leaves_the_levels_that_held() -> None:
     assert set(workers(loop)) == {0, 5}
 
 
+def test_a_ramp_that_broke_early_is_tried_once_more_with_half_as_many() -> None:
+    loop = Loop(breaks_at=6, ramp_to=(1, 9))
+    ramp = loop._ramp
+
+    def jumping(session: wire.Ramp) -> Any:
+        loop.ramp_to = (1, min(9, session.most_workers))
+        return ramp(session)
+
+    loop.breaks_at = 9
+    loop._ramp = jumping  # type: ignore[method-assign]
+    assert course(loop) == "raced"
+    ramps = [spec.session for spec in loop.seen if isinstance(spec.session, wire.Ramp)]
+    assert [each.most_workers for each in ramps] == [32, 4]
+    assert set(workers(loop)) == {0, 4}
+
+
 def test_rounds_become_fewer_where_time_is_short_but_not_less_than_two() -> None:
     rich, poor = Loop(), Loop(child_seconds=9.0)
     course(rich, seconds=120)

@@ -93,12 +93,10 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def broken_level(self) -> int | None:
-        """The level at which the ramp's child failed; ``None`` where it did not."""
-        failed = any(
-            run.error is not None and run.error.kind not in ("interrupted", "fixed_workers")
-            for run in self.ramp_runs
+        """The lowest level at which a ramp's child failed; ``None`` where none did."""
+        return min(
+            (level for run in self.ramp_runs if (level := broke_at(run)) is not None), default=None
         )
-        return self.choices[-1].level if failed and self.choices else None
 
     def level(self, count: int) -> Stretch | None:
         """Return what was measured at a level."""
@@ -150,6 +148,13 @@ def own_settings(facts: LoaderFacts) -> LoaderSettings:
         pin_memory=facts.pin_memory,
         persistent_workers=facts.persistent_workers if fed else None,
     )
+
+
+def broke_at(run: Run) -> int | None:
+    """Return the level that a ramp had come to when it failed; ``None`` if it did not."""
+    if run.error is None or run.error.kind in ("interrupted", "fixed_workers"):
+        return None
+    return run.choices[-1].level if run.choices else None
 
 
 def same_settings(one: LoaderSettings, other: LoaderSettings, own: LoaderSettings) -> bool:

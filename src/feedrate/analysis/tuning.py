@@ -16,7 +16,7 @@ from feedrate.analysis.limiting import findings, look_evidence, made
 from feedrate.analysis.race import Duel, duel
 from feedrate.analysis.reasons import chosen_words, line, reasons
 from feedrate.analysis.stats import ENOUGH_RUNS, direction, verdict_same
-from feedrate.analysis.tuned import Tuned, read
+from feedrate.analysis.tuned import Tuned, broke_at, read
 from feedrate.analysis.wording import change, figure, limit, percent, rate, ratio_of, workers
 from feedrate.records import Finding, Recommendation, Suite
 from feedrate.units import seconds
@@ -208,9 +208,8 @@ def _course(tuned: Tuned, found: Answer) -> list[Finding]:
             continue
         sentence = run.error.sentence
         said.add(sentence)
-        at = tuned.broken_level
-        ramp = any(run is each for each in tuned.ramp_runs)
-        where = f"with {workers(at)}, " if ramp and at is not None else ""
+        at = broke_at(run)
+        where = f"with {workers(at)}, " if at is not None else ""
         told.append(
             made(
                 "tune.failed",

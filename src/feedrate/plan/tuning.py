@@ -138,15 +138,32 @@ def _search(tuned: Tuned, limits: Limits) -> Step | None:
     """Return the next step towards a curve over the workers; ``None`` where there is one."""
     facts = tuned.facts
     assert facts is not None, "the look has found the loader"
-    if tuned.ramped or tuned.earlier:
+    if tuned.earlier:
         return None
-    if not facts.iterable and not tuned.ramp_runs:
+    most = limits.most_workers
+    if tuned.ramp_runs:
+        most = min(most, _most_after_a_break(tuned))
+    if most and not facts.iterable:
         seconds = _clamped(_RAMP_SHARE * limits.seconds, _RAMP_SECONDS)
-        return Ramping(seconds=seconds, most_workers=limits.most_workers)
+        return Ramping(seconds=seconds, most_workers=most)
+    if tuned.ramped:
+        return None
     level = _next_level(tuned, limits)
     if level is None:
         return None
     return Level(settings=LoaderSettings(num_workers=level), seconds=_GUESS_SECONDS)
+
+
+def _most_after_a_break(tuned: Tuned) -> int:
+    """Return how far to ramp once more after a worker died, 0 where that is not worth it.
+
+    A ramp jumps to where it foresees the knee: if that broke, half as many may hold.
+    """
+    broken = tuned.broken_level
+    if broken is None or len(tuned.ramp_runs) > 1:
+        return 0
+    held = max((each.level for each in tuned.levels if each.level != broken), default=0)
+    return broken // 2 if broken // 2 > held else 0
 
 
 def _next_level(tuned: Tuned, limits: Limits) -> int | None:
