@@ -6,11 +6,13 @@ import pytest
 
 from feedrate.records import (
     Benchmark,
+    Choice,
     DevicePeaks,
     Epoch,
     Evidence,
     Finding,
     LoaderFacts,
+    LoaderUse,
     MemoryReading,
     MemorySnapshot,
     Metadata,
@@ -87,6 +89,20 @@ def rich_suite() -> Suite:
             _epoch((0.125, 0.0), (0.25, 0.25), complete=False),
         ),
         windows=(Window(level=2, batches=4, items=128, seconds=1.125),),
+        choices=(Choice(level=2, prefetch=2, reason="2 workers keep up"),),
+        loaders=(
+            LoaderUse(
+                number=0,
+                file="train.py",
+                line=12,
+                facts=facts,
+                epochs=2,
+                complete_epochs=1,
+                batches=5,
+                optimizer_steps=5,
+            ),
+        ),
+        training_loader=0,
         memory=(
             MemorySnapshot(
                 at=1.5,
