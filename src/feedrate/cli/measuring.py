@@ -194,6 +194,7 @@ def bench(
     from feedrate.cli.experiment import TARGET, refuse, run_published
     from feedrate.cli.output import open_output, same_file
     from feedrate.errors import UsageError
+    from feedrate.measure.named import foresee
 
     if output is not None and same_file(output, Path(target.rpartition(":")[0])):
         raise UsageError(f"{output} is the target itself; name another file for the result")
@@ -237,6 +238,7 @@ def bench(
         conditions=conditions,
         loaders=loaders,
     )
+    foresee(target, step)  # what measuring needs takes a second to import
     from feedrate import api
 
     def measure(watcher: Watcher) -> Suite:
