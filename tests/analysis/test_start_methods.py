@@ -36,7 +36,7 @@ def test_what_a_dearer_start_costs_and_that_nothing_pays_it_back() -> None:
     made = one(make_suite([started("spawn", 3.2, 2.01), started("fork", 0.2)]), CODE)
     assert made.title == (
         "With 2 workers the first batch comes after 200 ms by fork and 3.20 s by spawn; the 3.00 s "
-        "more by spawn is never paid back: later epochs are not faster (2.01 s and 2.00 s)."
+        "more by spawn is never paid back: later epochs are not faster (2.01 s instead of 2.00 s)."
     )
     assert made.remedy == (
         'Use multiprocessing_context="fork", unless the program needs spawn: fork does not go with '

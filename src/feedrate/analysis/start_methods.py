@@ -85,7 +85,7 @@ def _worth(condition: Condition, dear: Started, cheap: Started) -> tuple[str, in
     if min(cost.later.low, other.later.low) <= 0:
         return head, None
     gain = ratio(other.later.values, cost.later.values, paired=cost.repeats == other.repeats)
-    figures = f"({seconds(cost.later.median)} and {seconds(other.later.median)})"
+    figures = f"({seconds(cost.later.median)} instead of {seconds(other.later.median)})"
     if gain.interval is None:
         faster = gain.value > 1 + condition.tolerance
     else:
