@@ -223,6 +223,14 @@ def test_a_loader_that_is_not_made_in_the_users_code(folder: Path) -> None:
     )
 
 
+def test_a_loader_that_was_made_at_a_prompt(folder: Path) -> None:
+    recommend(file="<stdin>", line_number=3)
+    assert refused(TargetError) == (
+        "the loader that result.json is about was made at a prompt and not in a file: give it "
+        "num_workers=8"
+    )
+
+
 def test_another_file_than_the_one_that_makes_the_loader(folder: Path) -> None:
     (folder / "main.py").write_bytes(SCRIPT)
     assert refused(UsageError, "main.py") == (

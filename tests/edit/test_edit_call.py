@@ -587,8 +587,19 @@ def test_what_the_loader_had_tells_which_call_is_meant() -> None:
     for line in (1, 3, 4, 5):
         assert edited(LOADERS, line, facts=TRAIN).source == after
         assert edited(after, line, facts=TRAIN).source == after
-    with pytest.raises(TargetError, match="has no call that makes the measured DataLoader"):
-        edited(LOADERS, 3, facts=(make_facts(2, batch_size=128),))
+
+
+def test_a_call_that_was_changed_by_hand_is_found_by_its_line() -> None:
+    facts = (make_facts(2, batch_size=128),)
+    assert edited(LOADERS, 3, facts=facts).source == LOADERS.replace(
+        "64, num_workers=2", "64, num_workers=8"
+    )
+
+
+def test_a_loader_that_a_library_made_anew_may_have_no_batch_size() -> None:
+    facts = (make_facts(2, batch_size=None),)
+    source = LOADERS.replace("256, num_workers=2", "256, num_workers=4")
+    assert edited(source, 3, facts=facts).source == source.replace("workers=2", "workers=8")
 
 
 def test_two_calls_on_one_line() -> None:

@@ -72,6 +72,11 @@ def _file_to_edit(recommendation: Recommendation, script: Path | None, result: P
     if recommendation.file is None or recommendation.line_number is None:
         wanted = f": give it {recommendation.line} there" if recommendation.line else ""
         raise TargetError(f"the loader that {result} is about is not made in your code{wanted}")
+    if recommendation.file.startswith("<"):
+        raise TargetError(
+            f"the loader that {result} is about was made at a prompt and not in a file: give it "
+            f"{recommendation.line}"
+        )
     measured = Path(recommendation.file)
     if script is None:
         return _shown(measured)
@@ -141,11 +146,11 @@ def _is_newer(path: Path, moment: str) -> bool:
 
 
 def _measured(suite: Suite, recommendation: Recommendation) -> list[LoaderFacts]:
-    """Return what the recommendation's loader had in the runs, without workers left out."""
+    """Return what the recommendation's loader had in the runs, in their order."""
+    runs = [run for benchmark in suite.benchmarks for run in benchmark.runs]
     return [
         use.facts
-        for benchmark in suite.benchmarks
-        for run in benchmark.runs
+        for run in sorted(runs, key=lambda run: run.position)
         for use in run.loaders
         if (use.file, use.line) == (recommendation.file, recommendation.line_number)
     ]

@@ -70,7 +70,8 @@ def edit_call(
         line: where the call was when it was measured, counted from 1.
         settings: what to write.
         name: what errors call the file.
-        facts: what the measured loader had. A call that contradicts them is not taken for it.
+        facts: what the measured loader had, the user's own settings first. By them it is told
+            from others in the file.
 
     Raises:
         TargetError: the text cannot be parsed, or the call is not found or not the only one.
@@ -78,7 +79,7 @@ def edit_call(
     source = ParsedSource(text, name)
     wanted = _wanted(settings)
     call = find_call(source, line, list(wanted), _known(wanted, facts))
-    has_workers = bool(facts) and all(each.num_workers > 0 for each in facts)
+    has_workers = bool(facts) and facts[0].num_workers > 0
     writer = _Writer(source, call, has_workers=has_workers)
     for argument, value in wanted.items():
         writer.give(argument, value)
@@ -110,7 +111,9 @@ def _known(wanted: Mapping[str, Value], facts: Sequence[LoaderFacts]) -> dict[st
     known: dict[str, list[object]] = {}
     for each in facts:
         for name in ("num_workers", "batch_size", "pin_memory"):
-            known.setdefault(name, []).append(getattr(each, name))
+            value = getattr(each, name)
+            if value is not None:  # as of a loader that Accelerate made of the user's
+                known.setdefault(name, []).append(value)
     for name in known.keys() & wanted.keys():
         known[name].append(wanted[name])
     return known

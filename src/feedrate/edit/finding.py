@@ -51,14 +51,14 @@ def find_call(
         line: where the call was when it was measured.
         names: the arguments that are to be given. A call of something unknown on the very line is
             taken for the right one if it gives one of them.
-        known: by argument, the values that the measured loader had, and may have by now. A call
-            of a DataLoader with another literal made another loader.
+        known: by argument, the values that the measured loader had, and may have by now. Where
+            calls of a DataLoader agree with them, those with other literals are not meant.
 
     Raises:
         TargetError: there is none, or more than one could be meant.
     """
     every = loader_calls(source)
-    loaders = [call for call in every if _fits(call, known)]
+    loaders = [call for call in every if _fits(call, known)] or every
     here = _on_line(loaders, line)
     if not here:
         here = _on_line(_other_calls(source, line, names, [call.node for call in every]), line)
