@@ -52,7 +52,7 @@ class Table(NamedTuple):
     container: type | None
     keys: tuple[str, ...]
     groups: tuple[Group, ...]
-    count: int
+    tensors: int
 
 
 class _Taken(threading.local):
@@ -231,8 +231,8 @@ class SmallDecoder:
 def _rebuild(table: Table, memory: bytearray) -> list[torch.Tensor]:
     """Return the tensors in their order, upon memory that is theirs alone."""
     if len(table.groups) == 1 and table.groups[0].places is None:
-        return _members(table.groups[0], table.count, memory)
-    tensors: list[Any] = [None] * table.count
+        return _members(table.groups[0], table.tensors, memory)
+    tensors: list[Any] = [None] * table.tensors
     for group in table.groups:
         assert group.places is not None
         members = _members(group, len(group.places), memory)

@@ -10,7 +10,6 @@ import contextlib
 import mmap
 import os
 import secrets
-import sys
 import tempfile
 import weakref
 from collections.abc import Iterable
@@ -33,10 +32,12 @@ class SharedBytes:
         OSError: there is no room.
     """
 
+    _owned: Any = None
+    """What removes the temporary file, in the process that made it."""
+
     def __init__(self, parts: Iterable[bytes | memoryview], file: str | None = None) -> None:
         self._mark = secrets.token_bytes(_MARK_BYTES)
         self._file = file
-        self._owned: Any = None
         descriptor = self._make()
         try:
             with os.fdopen(os.dup(descriptor), "wb") as out:
@@ -52,7 +53,7 @@ class SharedBytes:
     def _make(self) -> int:
         if self._file is not None:
             return os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
-        if sys.platform == "linux" and hasattr(os, "memfd_create"):
+        if hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir():
             return os.memfd_create("feedrate_shared", os.MFD_CLOEXEC)
         descriptor, self._file = tempfile.mkstemp(prefix="feedrate_shared_")
         self._owned = weakref.finalize(self, _remove, self._file, os.getpid())
@@ -87,7 +88,7 @@ def _attach(name: str, mark: bytes, file: str | None) -> SharedBytes:
         OSError: that process has ended, or the file is another one by now.
     """
     shared = SharedBytes.__new__(SharedBytes)
-    shared._mark, shared._file, shared._owned = mark, file, None
+    shared._mark, shared._file = mark, file
     descriptor = -1
     with contextlib.suppress(OSError):
         descriptor = os.open(name, os.O_RDONLY)
@@ -105,7 +106,7 @@ def _attach(name: str, mark: bytes, file: str | None) -> SharedBytes:
 def _inherit(handed: Any, mark: bytes) -> SharedBytes:
     """Take over the descriptor that this process was started with."""
     shared = SharedBytes.__new__(SharedBytes)
-    shared._mark, shared._file, shared._owned = mark, None, None
+    shared._mark, shared._file = mark, None
     shared._open(handed.detach())
     return shared
 
