@@ -60,7 +60,7 @@ def _workers(tuned: Tuned, settings: LoaderSettings) -> str:
             f"({rate(measured.rate)}; {rate(best.rate)} at {best.level})"
         )
     else:
-        text = f"{rate(measured.rate)}, and no faster level held out in the race"
+        text = f"{rate(measured.rate)}, and no faster level was confirmed"
     return f"{head}{text}."
 
 

@@ -28,7 +28,7 @@ from feedrate.records import (
 )
 from feedrate.settings import LoaderSettings
 
-LOOK, RAMP, LEVELS, RACE, EARLIER = "look", "ramp", "levels", "race", "earlier"
+LOOK, RAMP, LEVELS, RACE, EARLIER = "look", "ramp", "levels", "confirmation", "earlier"
 OWN_LABEL = "your settings"
 TORCH_PREFETCH = 2
 """torch's own prefetch_factor with workers where none is set."""
