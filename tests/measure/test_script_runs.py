@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from typing import Any
 
 import pytest
@@ -116,6 +118,27 @@ def test_what_a_script_that_crashes_had_shown_is_kept() -> None:
     assert outcome.used is not None
     assert outcome.used.training_loader == 0
     assert outcome.windows[0].batches > 30
+
+
+def test_what_was_learnt_before_ctrl_c_is_kept() -> None:
+    pids: list[int] = []
+
+    def interrupt_after_some(message: wire.Message) -> None:
+        if isinstance(message, wire.Started):
+            pids.append(message.pid)
+        elif isinstance(message, wire.Progress) and message.batches > 30:
+            while pids:
+                os.kill(pids.pop(), signal.SIGINT)
+
+    script = wire.ScriptSpec(place=str(TARGETS / "script_plain.py"), argv=("1000", "400"))
+    spec = wire.ChildSpec(
+        target="", settings=None, epochs=1, script=script, session=wire.Look(seconds=1000)
+    )
+    outcome = SubprocessExecutor().execute(spec, timeout=60, on_message=interrupt_after_some)
+    assert outcome.error is not None
+    assert outcome.used is not None
+    assert outcome.used.training_loader == 1
+    assert outcome.windows[0].batches > 20
 
 
 @pytest.mark.parametrize("name", ["swallows", "moves", "forks", "three_batches_and_out"])
