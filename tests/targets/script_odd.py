@@ -202,8 +202,8 @@ def forks():
     pid = os.fork()
     if pid == 0:
         train(make_loader(40), epochs=1)
-        sys.exit(0)
-    os.waitpid(pid, 0)
+        sys.exit(5)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 5
     train(make_loader(40, 0.001))
 
 

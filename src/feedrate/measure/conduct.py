@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,13 @@ class Conductor:
         self._spec = spec
         self._send = send
         self._started = time.perf_counter()
+        self._owner = os.getpid()
         self._hook: Hook | None = None
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether this process is one that the script forked: its end is its own."""
+        return os.getpid() != self._owner
 
     def run_script(self, script: wire.ScriptSpec) -> None:
         """Run the script until its session is complete or it ends; its errors pass through."""
@@ -46,6 +53,8 @@ class Conductor:
         try:
             run_script(script)
         except SystemExit as end:
+            if self.is_copy:
+                raise
             if end.code not in (None, 0) and not self._is_over():
                 self._flush()
                 self._send(wire.Failed(error=self._exited(end)))
@@ -60,7 +69,8 @@ class Conductor:
     def _install(self) -> None:
         from feedrate.measure.hook import Hook
 
-        self._hook = Hook(make_session(self._spec, self._send, is_script=True))
+        session = make_session(self._spec, self._send, is_script=True, started=self._started)
+        self._hook = Hook(session)
         self._hook.install()
 
     def _is_over(self) -> bool:
@@ -124,13 +134,18 @@ def make_session(
     *,
     is_script: bool,
     synchronize: Callable[[], None] | None = None,
+    started: float | None = None,
 ) -> Any:
     """Return the session that a spec asks for."""
     from feedrate.measure.look import LookSession
     from feedrate.measure.ramp import RampSession
     from feedrate.measure.static import StaticSession
 
-    options: dict[str, Any] = {"is_script": is_script, "synchronize": synchronize}
+    options: dict[str, Any] = {
+        "is_script": is_script,
+        "synchronize": synchronize,
+        "started": started,
+    }
     session = spec.session
     if isinstance(session, wire.Look):
         return LookSession(send, session, **options)

@@ -37,6 +37,7 @@ class Session:
         is_script: the target is a script, of which everything is learnt on the way. A factory's
             loader and step are known.
         synchronize: waits for the accelerator.
+        started: the reading of the clock at which the target was started; now if left out.
         clock: returns seconds; it never goes back.
     """
 
@@ -46,6 +47,7 @@ class Session:
         *,
         is_script: bool = True,
         synchronize: Callable[[], None] | None = None,
+        started: float | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.send = send
@@ -57,7 +59,7 @@ class Session:
         self._is_script = is_script
         self._synchronize = synchronize or wait_for_cuda
         self._is_ready = not is_script
-        self._created = clock()
+        self._started = clock() if started is None else started
         self._reported = float("-inf")
         self.begun_count = 0
         self._since_step: weakref.WeakSet[Iteration] = weakref.WeakSet()
@@ -125,7 +127,7 @@ class Session:
                 use.facts = read_script_loader(loader, left_out)
             if not self._is_ready and self.concerns(use):
                 self._is_ready = True
-                self.send(make_ready(self.clock() - self._created, use.facts))
+                self.send(make_ready(self.clock() - self._started, use.facts))
         return use
 
     def begins(self, use: Use, loader: Any) -> Iteration:
