@@ -84,6 +84,8 @@ def _measure_or_explain(spec: wire.ChildSpec, send: Send) -> int:
     except KeyboardInterrupt:
         return 130
     except BaseException as error:
+        if state.conductor is not None and state.conductor.is_copy:
+            raise
         caught = error
     else:
         return 0
