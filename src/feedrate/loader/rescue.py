@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
+from multiprocessing.util import is_exiting
 from typing import Any
 
 from feedrate.host.files import SystemReader
@@ -61,7 +63,11 @@ class Rescue:
         Raises:
             RuntimeError: it is not to be replaced, or cannot be: with torch's words, or with the
                 batch that has cost too many workers.
+            SystemExit: the program ends, and with it all workers; a thread that still iterates
+                ends quietly.
         """
+        if is_exiting() and threading.current_thread() is not threading.main_thread():
+            raise SystemExit
         code = worker.exit_code()
         if code is None:
             if error is not None:
@@ -78,7 +84,7 @@ class Rescue:
             return
         death = self._describe(worker, code, unfinished)
         self.deaths.append(death)
-        if not self._replaces:
+        if is_exiting() or not self._replaces:
             raise RuntimeError(torch_message(death)) from error
         others = [other for other in self._crew.workers if other.active]
         action = decide(death, others=len(others))
