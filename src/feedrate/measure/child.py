@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from feedrate.measure import keeper, wire
-from feedrate.measure.stacks import answer_when_asked
 from feedrate.measure.conduct import Conductor, run_factory
+from feedrate.measure.stacks import answer_when_asked
 
 if TYPE_CHECKING:
     from feedrate.measure.target import Target
