@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feedrate.loader.controller import Controller, Decision, Window, knee
+from feedrate.loader.controller import Controller
+from feedrate.loader.levels import Decision, Window, knee
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,38 @@ def test_short_memory_takes_workers_away() -> None:
     assert decision is not None
     assert (decision.level, decision.reason) == (3, "memory is short")
     assert controller.limit(3, "memory is short") is None
+
+
+def test_what_memory_has_no_room_for_is_not_asked_for_again() -> None:
+    loop = Loop(fetch=0.08, cpu=0.001, step=0.01)
+    controller = settled(loop)
+    assert controller.limit(3, "memory is short") is not None
+    for _ in range(30):
+        assert controller.observe(loop.window(controller.level)) is None
+        assert controller.limit(3, "memory is short") is None
+
+
+def test_short_memory_while_it_looks_leaves_what_does_not_fit_out() -> None:
+    loop = Loop(fetch=0.08, cpu=0.001, step=0.01)
+    controller = Controller(cpus=2, most=32)
+    controller.observe(loop.window(1))
+    assert controller.level > 3  # the knee is far above
+    controller.limit(3, "memory is short")
+    drive(controller, loop.window)
+    assert controller.level == 3
+
+
+def test_when_memory_is_there_again_it_looks_again_and_then_rests() -> None:
+    loop = Loop(fetch=0.08, cpu=0.001, step=0.01)
+    controller = settled(loop)
+    before = controller.level
+    controller.limit(3, "memory is short")
+    assert [controller.observe(loop.window(3)) for _ in range(10)] == [None] * 10
+    controller.limit(32, "")
+    for _ in range(30):
+        controller.observe(loop.window(controller.level))
+    assert controller.level == before
+    assert controller.settled
 
 
 def test_a_disturbed_window_is_measured_again() -> None:

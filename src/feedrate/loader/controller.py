@@ -10,8 +10,10 @@ controller measures there, then above while the loop still waits, then below.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Literal
+
+from feedrate.loader.levels import Decision, Window, knee, roof
 
 TOLERANCE = 0.02
 """Half of what two windows differ by on a busy machine; the promise to users is 3 %."""
@@ -21,73 +23,12 @@ UNEVEN = 0.5
 _WORSE = 0.1
 _FAR_BELOW = 0.85
 """A best rate below this share of the roofline is doubted once: something may have disturbed it."""
+_CLOSE = 0.9
+"""A level whose rate is above this share of the best one's may be the better in truth."""
 _PATIENCE = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Some whole rounds at one level. Times are seconds a batch, means over the window.
-
-    ``wait`` is the time blocked in ``next()``, ``step`` that between two calls; ``fetch`` is what a
-    worker takes for a batch (wall), ``worker_cpu`` and ``main_cpu`` its CPU seconds there and in
-    the main process; ``fetch_variation`` is the standard deviation of fetch times over their mean.
-    """
-
-    level: int
-    prefetch: int
-    batches: int
-    wait: float
-    step: float
-    fetch: float
-    worker_cpu: float
-    main_cpu: float
-    fetch_variation: float = 0.0
-
-    @property
-    def rate(self) -> float:
-        """Batches per second."""
-        return 1 / max(self.wait + self.step, 1e-9)
-
-    @property
-    def wait_share(self) -> float:
-        """The share of the time that the loop waits, 0 to 1."""
-        return self.wait * self.rate
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What the controller wants, and why: one entry of a loader's history."""
-
-    level: int
-    prefetch: int
-    reason: str
-    window: Window | None = field(default=None, repr=False)
-
-    def __str__(self) -> str:
-        """Return one line: "4 workers, prefetch_factor 2: with 2 workers the loop still waits"."""
-        count = f"{self.level} worker{'' if self.level == 1 else 's'}"
-        return f"{count}, prefetch_factor {self.prefetch}: {self.reason}"
-
-
 Phase = Literal["first", "levels", "prefetch", "settled"]
-
-
-def knee(window: Window, cpus: float) -> float:
-    """Return N*, from a window with one worker."""
-    cpu = window.worker_cpu + window.main_cpu
-    by_cpus = cpus / cpu if cpu > 0 else math.inf
-    by_step = 1 / window.step if window.step > 0 else math.inf
-    bound = min(by_cpus, by_step)
-    return window.fetch * bound if math.isfinite(bound) else math.inf
-
-
-def roof(window: Window, level: int, cpus: float) -> float:
-    """Return the highest rate that a level can reach, from a window with one worker."""
-    cpu = window.worker_cpu + window.main_cpu
-    bounds = [level / window.fetch] if window.fetch > 0 else []
-    bounds += [cpus / cpu] if cpu > 0 else []
-    bounds += [1 / window.step] if window.step > 0 else []
-    return min(bounds, default=0.0)
 
 
 class Controller:
@@ -107,7 +48,8 @@ class Controller:
         self._most = max(1, most)
         self._tolerance = tolerance
         self._phase: Phase = "first"
-        self._rates: dict[int, Window] = {}
+        self._windows: dict[int, list[Window]] = {}
+        self._again: list[int] | None = None
         self._by_prefetch: dict[int, float] = {}
         self._target = 1
         self._roof = 0.0
@@ -115,6 +57,7 @@ class Controller:
         self._floor = 1
         self._bad = 0
         self._idle = 0
+        self._limited = False
         self.level = 1
         self.prefetch = prefetch
 
@@ -126,8 +69,13 @@ class Controller:
     def limit(self, most: int, reason: str) -> Decision | None:
         """Lower (or raise) the highest level; return a decision if there are too many now."""
         self._most = max(1, most)
+        fits = self._most.__ge__
+        self._windows = {level: seen for level, seen in self._windows.items() if fits(level)}
+        if self._again is not None:
+            self._again = list(filter(fits, self._again))
         if self.level <= self._most:
             return None
+        self._limited = True
         return self._go(self._most, reason, None)
 
     def observe(self, window: Window) -> Decision | None:
@@ -137,14 +85,21 @@ class Controller:
         if self._phase == "first":
             return self._first(window)
         if self._phase == "levels":
-            self._rates[window.level] = window
+            self._note(window)
             return self._next_level(window)
         if self._phase == "prefetch":
             return self._next_prefetch(window)
         return self._watch(window)
 
+    def _note(self, window: Window) -> None:
+        self._windows.setdefault(window.level, []).append(window)
+
+    def _rate(self, level: int) -> float:
+        """The mean rate of a level's windows: there are two at most, so nothing sturdier helps."""
+        return fmean(window.rate for window in self._windows[level])
+
     def _first(self, window: Window) -> Decision:
-        self._rates[window.level] = window
+        self._note(window)
         if window.wait_share < self._tolerance:
             return self._settle(
                 window, f"the loop waits {window.wait_share:.1%} of the time: one worker keeps up"
@@ -165,26 +120,26 @@ class Controller:
 
     def _chosen(self) -> int:
         """The fewest workers within the tolerance of the best rate so far."""
-        top = max(window.rate for window in self._rates.values())
-        enough = (1 - self._tolerance) * top
-        return min(level for level, window in self._rates.items() if window.rate >= enough)
+        enough = (1 - self._tolerance) * max(map(self._rate, self._windows))
+        return min(level for level in self._windows if self._rate(level) >= enough)
 
     def _next_level(self, window: Window) -> Decision:
         best = self._chosen()
-        if best == max(self._rates) and self._rates[best].wait_share >= self._tolerance:
-            up = min(best + max(1, round(best / 4)), self._most)
-            if up > best:
-                return self._go(up, f"with {best} workers the loop still waits", window)
-        below = max((level for level in self._rates if level < best), default=best)
+        latest = self._windows[best][-1]
+        waits = latest.wait_share >= self._tolerance
+        if waits and (up := self._higher(best)) is not None:
+            return self._go(up, f"with {best} workers the loop still waits", window)
+        below = max((level for level in self._windows if level < best), default=best)
         gap = best - below
         if gap > max(1, best // 8):
             down = best - max(1, round(gap / 3))
             return self._go(down, f"{best} workers may be more than it takes", window)
-        if self._rates[best].fetch_variation >= UNEVEN and (
-            self._rates[best].wait_share >= self._tolerance and self.prefetch < MOST_PREFETCH
-        ):
+        if (again := self._next_again()) is not None:
+            return self._go(again, "close to the best: measured again", window)
+        best = self._chosen()
+        if latest.fetch_variation >= UNEVEN and waits and self.prefetch < MOST_PREFETCH:
             self._phase = "prefetch"
-            self._by_prefetch = {self.prefetch: self._rates[best].rate}
+            self._by_prefetch = {self.prefetch: self._rate(best)}
             self.level = best
             self.prefetch *= 2
             return Decision(
@@ -193,16 +148,44 @@ class Controller:
                 f"{best} workers; batches take uneven time, so a deeper queue is tried",
                 window,
             )
-        if not self._looked_twice and self._rates[best].rate < _FAR_BELOW * self._roof:
+        doubtful = self._target <= self._most and self._rate(best) < _FAR_BELOW * self._roof
+        if doubtful and not self._looked_twice:
             self._looked_twice = True
-            self._rates.pop(self._target, None)
+            self._windows.pop(self._target, None)
             return self._go(self._target, "far below what it should reach: measured again", window)
         others = ", ".join(
-            f"{level}: {other.rate / self._rates[best].rate - 1:+.1%}"
-            for level, other in sorted(self._rates.items())
+            f"{level}: {self._rate(level) / self._rate(best) - 1:+.1%}"
+            for level in sorted(self._windows)
             if level != best
         )
         return self._settle(window, f"{best} workers; others differ by ({others})", best)
+
+    def _higher(self, best: int) -> int | None:
+        """Return the next level above all others; one that gained nothing does not end the climb.
+
+        What two neighbours gain can be less than what a window is uncertain by, and more beyond.
+        """
+        top = max(self._windows)
+        if top != best:
+            no_worse = self._rate(top) >= (1 - self._tolerance) * self._rate(best)
+            above = sum(level > best for level in self._windows)
+            if self._again is not None or above > 1 or not no_worse:
+                return None
+        up = min(top + max(1, round(top / 4)), self._most)
+        return up if up > top else None
+
+    def _next_again(self) -> int | None:
+        """Return the next level to measure a second time: the chosen one and its closest rival.
+
+        Two windows differ by more than what tells two levels apart.
+        """
+        if self._again is None:
+            best = self._chosen()
+            close = _CLOSE * max(map(self._rate, self._windows))
+            rivals = [lvl for lvl in self._windows if lvl != best and self._rate(lvl) >= close]
+            nearest = min(rivals, key=lambda level: abs(level - best), default=None)
+            self._again = [] if nearest is None else [best, nearest]
+        return self._again.pop() if self._again else None
 
     def _next_prefetch(self, window: Window) -> Decision:
         before = max(self._by_prefetch)
@@ -225,24 +208,28 @@ class Controller:
             return self._go(
                 needed, f"the loop is slower than the loader: {needed} workers keep up", window
             )
-        known = self._rates.get(self.level)
+        known = self._windows.get(self.level)
         if known is None:  # after a shrink
             return self._judge_shrink(window)
-        starved = window.wait_share > known.wait_share + _WORSE
-        self._bad = self._bad + 1 if starved else 0
+        starved = window.wait_share > known[-1].wait_share + _WORSE
+        freed = self._limited and self._most > self.level
+        waits = window.wait_share >= self._tolerance
+        self._bad = self._bad + 1 if starved or (freed and waits) else 0
         return self._look_again(window) if self._bad >= _PATIENCE else None
 
     def _judge_shrink(self, window: Window) -> Decision | None:
-        """If fewer workers starve the loop, those before were needed: for good."""
-        if window.wait_share >= self._tolerance:
+        """If fewer workers starve the loop, those before were needed: for good, where they fit."""
+        if window.wait_share >= self._tolerance and not self._limited:
             self._floor = self.level + 1
             return self._go(self._floor, "too few: the loop waits", window)
-        self._rates[self.level] = window
+        self._windows[self.level] = [window]
         return None
 
     def _look_again(self, window: Window) -> Decision:
         self._bad = 0
-        self._rates = {self.level: window}
+        self._limited = False
+        self._windows = {self.level: [window]}
+        self._again = None
         up = min(self.level + max(1, round(self.level / 4)), self._most)
         if up == self.level:
             return self._settle(window, f"the loop waits, and {self._most} workers is the most")

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import IterableDataset
 
-from feedrate.loader.controller import Decision
+from feedrate.loader.levels import Decision
 from feedrate.loader.pilot import MOST_WORKERS, Pilot
 from feedrate.loader.statistics import LoaderStats, collect
 from feedrate.loader.torch_private import missing_names

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from feedrate.host.files import ProcReader, SystemReader
 from feedrate.host.limits import affinity, local_ranks, memory_limits, shm_space, usable_cpus
 from feedrate.host.memory import parse_smaps_rollup
-from feedrate.loader.controller import TOLERANCE, Controller, Decision, Window
+from feedrate.loader.controller import TOLERANCE, Controller
+from feedrate.loader.levels import Decision, Window
 
 if TYPE_CHECKING:
     from feedrate.loader.iterator import ElasticIterator

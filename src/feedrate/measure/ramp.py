@@ -7,9 +7,9 @@ from typing import Any
 
 from feedrate.errors import TargetError
 from feedrate.loader.adopt import adopt
-from feedrate.loader.controller import Decision
-from feedrate.loader.controller import Window as Seen
 from feedrate.loader.dataloader import obstacle
+from feedrate.loader.levels import Decision
+from feedrate.loader.levels import Window as Seen
 from feedrate.loader.pilot import Pilot
 from feedrate.loader.torch_private import set_checked_attribute
 from feedrate.measure import wire
