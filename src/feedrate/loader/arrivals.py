@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from feedrate.loader.channel import Closed
 from feedrate.loader.crew import Crew, Worker
+from feedrate.loader.short_waits import ShortWaits
 from feedrate.loader.transport import Delivery
 
 _PIN_LOOK_SECONDS = 5.0
@@ -76,19 +77,33 @@ class DirectArrivals:
 
     def __init__(self, crew: Crew) -> None:
         self._crew = crew
+        self._short = ShortWaits()
 
     def add(self, worker: Worker) -> None:
         """Do nothing: the loop names its sources each time."""
 
     def next(self, sources: Sequence[Worker], seconds: float) -> Event | None:
         """Return the next event; see `Arrivals`."""
+        if (event := self._look(sources)) is not None:
+            return event
+        ended: list[Worker] = []
+        event = self._short.wait(
+            lambda: self._look(sources),
+            lambda: ended.extend(self._crew.wait(list(sources), seconds)),
+        )
+        if event is not None:
+            return event
+        for worker in ended:
+            if not worker.gone:
+                return Event(worker)
+        return None
+
+    @staticmethod
+    def _look(sources: Sequence[Worker]) -> Event | None:
         for worker in sources:
             if event := read(worker):
                 return event
             worker.flush()
-        for worker in self._crew.wait(list(sources), seconds):
-            if not worker.gone:
-                return Event(worker)
         return None
 
     def close(self) -> None:

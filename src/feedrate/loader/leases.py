@@ -1,7 +1,8 @@
 """Leases: a forked process may look at the batches that were alive when it was forked.
 
-Their slots must not be filled again while it lives, even when the loop has long let go of them. At
-a fork all living batches are marked, and a pipe is kept whose other end only the child has: it
+Their slots must not be filled again while it lives, even when the loop has long let go of them.
+Forks are numbered, and each batch knows the number of the first fork after it came: it was seen by
+all from there on until it ends. Of each fork a pipe is kept whose other end only the child has: it
 closes when the child is gone, however it ended.
 
 Batches end where Python lets go of them: in any thread, in the middle of anything, in these very
@@ -47,7 +48,8 @@ class Leases:
         self._generation = object()
         self._keys = itertools.count()
         self._numbers = itertools.count()
-        self._living: dict[int, set[int]] = {}
+        self._next = 0  # the number of the next fork, or a lower one: that only keeps more
+        self._living: dict[int, int] = {}
         self._pipes: dict[int, int | None] = {}
         self._forks: dict[int, _Fork] = {}
         self._deferred: deque[tuple[set[int], Free]] = deque()
@@ -60,11 +62,11 @@ class Leases:
         ``memory`` must call its attribute ``release`` when it ends.
         """
         key = next(self._keys)
-        marks: set[int] = set()
-        self._living[key] = marks
-        # A fork under way may have looked at the living before this one was among them.
+        self._living[key] = first = self._next
+        # A fork that is under way may come to its end after this batch is there for all to see. It
+        # is looked for when the batch is among the living, which the fork looks at when it is here.
         for fork in self._forks.copy().values() if self._forks else ():
-            marks.add(fork.number)
+            self._living[key] = first = min(first, fork.number)
             fork.holds = True
         memory.release = functools.partial(self._end, self._generation, key, free)
         if self._deferred and time.monotonic() - self._looked_at > _LOOK_SECONDS:
@@ -73,11 +75,12 @@ class Leases:
     def _end(self, generation: object, key: int, free: Free) -> None:
         if generation is not self._generation:
             return  # a child's copy: it frees nobody's slots
-        marks = self._living.pop(key)
-        if not marks:
+        first = self._living.pop(key)
+        seen_by = {number for number in self._pipes.copy() if number >= first}
+        if not seen_by:
             free()
             return
-        self._deferred.append((marks, free))
+        self._deferred.append((seen_by, free))
         self.settle()
 
     def settle(self) -> None:
@@ -99,11 +102,11 @@ class Leases:
             if end in ended:
                 self._forget(number)
         for _ in range(len(self._deferred)):
-            marks, free = self._deferred.popleft()
-            if marks.isdisjoint(self._pipes):
+            seen_by, free = self._deferred.popleft()
+            if seen_by.isdisjoint(self._pipes):
                 free()
             else:
-                self._deferred.append((marks, free))
+                self._deferred.append((seen_by, free))
 
     def _forget(self, number: int) -> None:
         end = self._pipes.pop(number, None)
@@ -111,7 +114,7 @@ class Leases:
             os.close(end)
 
     def before_fork(self) -> None:
-        """Make the pipe, and mark what the child will see."""
+        """Make the pipe: what lives from here on until the fork, the child will see."""
         self.settle()
         reads: int | None
         writes: int | None
@@ -122,8 +125,8 @@ class Leases:
         fork = _Fork(next(self._numbers), writes, holds=False)
         self._pipes[fork.number] = reads
         self._forks[threading.get_ident()] = fork
-        for marks in self._living.copy().values():
-            marks.add(fork.number)
+        self._next = fork.number + 1
+        if self._living:
             fork.holds = True
 
     def in_parent(self) -> None:

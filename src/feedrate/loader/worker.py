@@ -14,6 +14,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from feedrate.loader.channel import Channel, Closed, FlushingSender
+from feedrate.loader.short_waits import ShortWaits
 from feedrate.loader.torch_private import run_worker_loop, wrap_exception
 from feedrate.loader.transport import Encoder, pack
 
@@ -27,10 +28,10 @@ class Inbox:
     def __init__(self, channel: Channel, encoder: Encoder) -> None:
         self._channel = channel
         self._encoder = encoder
+        self._short = ShortWaits()
         self._stopped = False
         self._waiting: list[bytes] = []
         self.asked = 0.0
-        self.cpu_asked = 0.0
 
     def get(self, timeout: float | None = None) -> Any:
         """Return the next piece of work; ``None`` once the loop has said stop, or is gone.
@@ -42,7 +43,8 @@ class Inbox:
         """
         self._read()
         if not self._waiting and not self._stopped:
-            self._channel.wait(3600.0 if timeout is None else timeout)
+            seconds = 3600.0 if timeout is None else timeout
+            self._short.wait(self._look, lambda: self._channel.wait(seconds))
             self._read()
         if self._stopped:
             return None
@@ -51,8 +53,11 @@ class Inbox:
         work = ForkingPickler.loads(self._waiting.pop(0))
         self._encoder.begin()
         self.asked = time.perf_counter()
-        self.cpu_asked = time.process_time()
         return work
+
+    def _look(self) -> bool | None:
+        self._read()
+        return bool(self._waiting) or self._stopped or None
 
     def _read(self) -> None:
         try:
@@ -77,12 +82,18 @@ class Outbox:
         self._encoder = encoder
         self._inbox = inbox
         self._hurry = False
+        self._cpu = time.process_time()
 
     def put(self, item: tuple[Any, Any]) -> None:
-        """Send a batch; if the loop is gone there is nobody to tell, and the inbox says stop."""
+        """Send a batch; if the loop is gone there is nobody to tell, and the inbox says stop.
+
+        The CPU time is all that this process took since the last one: the way here and back is
+        part of what a batch costs, and waiting takes none.
+        """
         number, data = item
         wall = time.perf_counter() - self._inbox.asked
-        cpu = time.process_time() - self._inbox.cpu_asked
+        before, self._cpu = self._cpu, time.process_time()
+        cpu = self._cpu - before
         try:
             body, descriptors = self._encoder.encode(number, data)
         except Exception:
