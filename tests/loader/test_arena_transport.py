@@ -249,7 +249,7 @@ def test_arrays_arrive_writable_and_without_a_copy() -> None:
 
 def test_a_slot_is_free_when_the_last_of_its_batch_is_gone() -> None:
     line = Line()
-    image, label = line.send([torch.ones(1000, 10), torch.zeros(5)])
+    image, label = line.send([torch.ones(10_000, 10), torch.zeros(5)])
     view = image[3:7].numpy()
     del image, label
     gc.collect()

@@ -22,7 +22,7 @@ from feedrate.loader.arena import News, Segment, Slot, Writer
 from feedrate.loader.arena_pickle import EXACT, BatchPickler, Plan, current, is_carried
 from feedrate.loader.channel import Channel
 from feedrate.loader.numpy_views import tensor_at
-from feedrate.loader.small_batches import MARK, MOST_BYTES, SmallDecoder, SmallEncoder
+from feedrate.loader.small_batches import MARK, SmallDecoder, SmallEncoder, most_bytes
 
 if TYPE_CHECKING:
     from feedrate.loader.pinning import Pinning
@@ -87,7 +87,7 @@ class ArenaEncoder:
         large = len(body) if len(body) > _LARGE_PICKLE else 0
         at = plan.place(large) if large else 0
         slot = None
-        if plan.size > MOST_BYTES:
+        if plan.size > most_bytes(len(plan.found)):
             self._careful = _TRY_AGAIN
         if plan.size:
             slot = self._fill(writer, plan)

@@ -23,7 +23,9 @@ import torch
 from feedrate.loader.arena import aligned
 from feedrate.loader.numpy_views import NUMPY_DTYPES
 
-MOST_BYTES = 32 * 1024
+_LEAST_LIMIT = 32 * 1024
+_LIMIT_A_TENSOR = 4 * 1024
+_MOST_LIMIT = 128 * 1024
 _MOST_PICKLE = 32 * 1024
 MARK = 1
 _HEAD = struct.Struct("<BqII")
@@ -35,6 +37,14 @@ _wants_grad, _is_cpu = operator.attrgetter("requires_grad"), operator.attrgetter
 _shape, _dtype = operator.attrgetter("shape"), operator.attrgetter("dtype")
 _STRING = {str}
 _SHARED_TYPES = (torch.Tensor, torch.UntypedStorage, torch.TypedStorage)
+
+
+def most_bytes(tensors: int) -> int:
+    """Return up to what size a batch of so many tensors is a small one.
+
+    A message is copied twice more than a slot, and a slot costs more for each tensor.
+    """
+    return min(_LEAST_LIMIT + _LIMIT_A_TENSOR * tensors, _MOST_LIMIT)
 
 
 class Group(NamedTuple):
@@ -182,7 +192,7 @@ def _one_group(dtype: torch.dtype, shape: torch.Size, starts: list[int]) -> Grou
     one = math.prod(shape) * dtype.itemsize
     size = one * len(starts)
     starts.sort()
-    if not 0 < size <= MOST_BYTES:
+    if not 0 < size <= most_bytes(len(starts)):
         return None
     if len(starts) > 1 and min(map(operator.sub, starts[1:], starts)) < one:
         return None  # some share their memory
@@ -202,7 +212,7 @@ def _several_groups(tensors: list[torch.Tensor], starts: list[int]) -> Groups | 
     for (dtype, shape), members in places.items():
         groups.append(Group(NUMPY_DTYPES[dtype], tuple(shape), end, tuple(members)))
         end = aligned(end + sum([sizes[place] for place in members]))
-    return (tuple(groups), end) if end <= MOST_BYTES else None
+    return (tuple(groups), end) if end <= most_bytes(len(tensors)) else None
 
 
 class SmallDecoder:
