@@ -123,7 +123,7 @@ base = torch.arange(8.0)
         pytest.param([torch.ones(2, device="meta")], id="no data"),
         pytest.param([torch.ones(most_bytes(1) // 4 + 1)], id="large"),
         pytest.param(
-            [torch.ones(most_bytes(2) // 8)] + [torch.ones(most_bytes(2) // 8 + 9)],
+            [torch.ones(most_bytes(2) // 8), torch.ones(most_bytes(2) // 8 + 9)],
             id="large in all",
         ),
         pytest.param(["a word", 3], id="no tensors"),
