@@ -13,7 +13,8 @@ from feedrate.host.files import ProcReader, SystemReader
 from feedrate.host.history import MemoryHistory
 from feedrate.host.limits import ShmSpace, shm_space
 from feedrate.host.processes import find_workers, is_alive
-from feedrate.records import MemoryReading, MemorySnapshot, Peaks
+from feedrate.memory_records import MemoryReading, MemorySnapshot
+from feedrate.records import Peaks
 
 Clock = Callable[[], float]
 
@@ -169,9 +170,9 @@ class TreeSampler:
 class PacedSampler:
     """Samples when asked to, as long as that costs a small share of the time that has passed.
 
-    Without ``force``, all samples together take at most ``duty`` × the elapsed time + the time of
-    the two dearest samples: that credit lets a run of any length have its first ones. Two samples
-    lie at least 20 times the cost of one apart, so the credit is not spent in a burst. Quick looks
+    The first sample is taken in any case; without ``force`` all together take at most ``duty`` ×
+    the elapsed time after it. Two lie at least 20 times the cost of one apart, so that what time
+    has been saved up is not spent in a burst. Quick looks
     take a fifth of the duty at most, which allows one at every poll unless polls come within some
     milliseconds, and count as time spent.
 
@@ -181,7 +182,6 @@ class PacedSampler:
         duty: the share of the elapsed time that may be spent.
     """
 
-    _CREDIT = 2
     _APART = 20
     _LOOKS = 0.2
 
@@ -208,7 +208,7 @@ class PacedSampler:
     def due(self) -> bool:
         """Whether the next sample fits into the time that may be spent."""
         now = self._clock()
-        allowed = self._duty * (now - self._start) + self._CREDIT * self._cost
+        allowed = self._duty * (now - self._start)
         apart = not self._taken or now - self._sampled_at >= self._APART * self._cost
         return apart and self._spent + self._cost <= allowed
 
