@@ -159,6 +159,18 @@ def test_the_next_batch_frees_what_an_ended_child_held(monkeypatch: pytest.Monke
     last.end()
 
 
+def test_a_batch_that_is_kept_for_long_costs_no_more_for_each_fork() -> None:
+    leases = Leases()
+    slots = Slots(leases)
+    memory = slots.take("a")
+    for _ in range(1000):
+        Child(leases).begin().end()
+    assert leases._pipes == {}
+    assert leases._living == {0: 0}
+    memory.end()
+    assert slots.freed == ["a"]
+
+
 def test_every_slot_is_freed_once_with_threads_that_end_batches_and_fork() -> None:
     leases = Leases()
     slots = Slots(leases)
