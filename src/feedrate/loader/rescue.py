@@ -21,6 +21,8 @@ log = logging.getLogger("feedrate")
 
 Unfinished = list[tuple[int, Task]]
 
+_FOR_EVER_SECONDS = 3600.0
+
 
 class Rescue:
     """Deals with the workers of one iterator that end without being asked.
@@ -63,11 +65,11 @@ class Rescue:
         Raises:
             RuntimeError: it is not to be replaced, or cannot be: with torch's words, or with the
                 batch that has cost too many workers.
-            SystemExit: the program ends, and with it all workers; a thread that still iterates
-                ends quietly.
         """
-        if is_exiting() and threading.current_thread() is not threading.main_thread():
-            raise SystemExit
+        while is_exiting() and threading.current_thread() is not threading.main_thread():
+            # The program ends, and with it all workers; a thread that still iterates has nobody to
+            # tell, and must not be caught by the end in the middle of anything.
+            time.sleep(_FOR_EVER_SECONDS)
         code = worker.exit_code()
         if code is None:
             if error is not None:
