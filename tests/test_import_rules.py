@@ -37,6 +37,7 @@ MAY_IMPORT: dict[str, set[str] | None] = {
     "loader": PLAIN | {"errors", "host", "remedies"},
     "remedies": PLAIN | {"errors", "host", "loader"},
     "measure": PLAIN | {"errors", "host", "loader", "plan", "analysis"},
+    "doctor": PLAIN | {"errors", "host", "analysis", "measure"},
     "experiments": PLAIN | {"errors", "analysis", "plan"},
     "api": ANYTHING,
     "tune_api": ANYTHING,

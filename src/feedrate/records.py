@@ -326,7 +326,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One sentence that was found true, with its evidence and what to do about it.
 
     ``condition`` is the workload that it speaks of, "" for the whole suite. ``loader`` is whose
-    loader it speaks of where that was asked for ("torch", "feedrate"), else "".
+    loader it speaks of where that was asked for ("torch", "feedrate"), else "". Of an error that is
+    explained: ``why`` it happens, what this ``machine``'s figures say about it, and the ``quote``
+    of the log that tells of it.
     """
 
     code: str
@@ -336,6 +338,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str = ""
     condition: str = ""
     loader: str = ""
+    why: str = ""
+    machine: str = ""
+    quote: str = ""
 
 
 class Recommendation(msgspec.Struct, frozen=True, kw_only=True):

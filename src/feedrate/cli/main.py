@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from feedrate.cli.editing import apply
+from feedrate.cli.explaining import explain
 from feedrate.cli.measuring import bench, demo
 from feedrate.cli.results import report
 from feedrate.cli.running import CONTEXT, run
@@ -50,6 +51,7 @@ app.command(context_settings=SCRIPT_ARGUMENTS)(tune)
 app.command()(report)
 app.command(context_settings=CONTEXT)(run)
 app.command()(apply)
+app.command()(explain)
 app.command()(demo)
 
 

@@ -16,6 +16,7 @@ from feedrate.analysis.verdicts import judge
 from feedrate.records import Suite
 from feedrate.report.answer import chosen_in, render_answer
 from feedrate.report.details import render_runs, render_tracebacks
+from feedrate.report.explanations import explanation_blocks
 from feedrate.report.findings import render_findings
 from feedrate.report.hanging import Hanging
 from feedrate.report.header import render_header
@@ -53,6 +54,9 @@ def suite_text(suite: Suite, *, width: int = 100, verbose: bool = False) -> str:
 def _blocks(suite: Suite, *, verbose: bool) -> Iterator[RenderableType]:
     if suite.kind == "tune":
         yield from tune_blocks(suite, verbose=verbose)
+        return
+    if suite.kind == "explain":
+        yield from explanation_blocks(suite, verbose=verbose)
         return
     yield render_header(suite)
     for condition in conditions(suite):

@@ -1,0 +1,1 @@
+"""What is set up wrongly, and what an error means: checks and explanations, each a finding."""
