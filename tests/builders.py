@@ -10,12 +10,11 @@ from typing import Any
 
 import msgspec
 
+from feedrate.memory_records import MemoryReading, MemorySnapshot
 from feedrate.records import (
     Benchmark,
     Epoch,
     LoaderFacts,
-    MemoryReading,
-    MemorySnapshot,
     Metadata,
     Peaks,
     Procedure,

@@ -20,14 +20,15 @@ SOURCES = Path(__file__).parent.parent / "src"
 # What each room may import of feedrate's other rooms. A room is a module or folder below
 # feedrate; "" is the package itself, whose names are loaded when they are used.
 ANYTHING = None
-PLAIN = {"records", "settings", "units"}
+PLAIN = {"memory_records", "records", "settings", "units"}
 MAY_IMPORT: dict[str, set[str] | None] = {
     "": ANYTHING,
     "version": set(),
     "units": set(),
     "settings": set(),
     "errors": set(),
-    "records": {"settings"},
+    "memory_records": set(),
+    "records": {"memory_records", "settings"},
     "analysis": PLAIN,
     "plan": PLAIN | {"analysis", "errors"},
     "report": PLAIN | {"analysis", "errors"},

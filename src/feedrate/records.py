@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from feedrate.memory_records import MemorySnapshot
 from feedrate.settings import LoaderKind, LoaderSettings
 
 FORMAT = "feedrate"
@@ -195,34 +196,6 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     level: int
     prefetch: int | None
     reason: str
-
-
-class MemoryReading(msgspec.Struct, frozen=True, kw_only=True):
-    """Memory of one process, or of several added up. ``None`` where the platform does not tell.
-
-    Only ``pss`` and ``uss`` may be added over processes: ``rss`` counts shared pages each time.
-    """
-
-    rss: int
-    pss: int | None = None
-    uss: int | None = None
-    anonymous: int | None = None
-    private_dirty: int | None = None
-    shared_dirty: int | None = None
-    pss_file: int | None = None
-    pss_shmem: int | None = None
-
-
-class MemorySnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """One look at the main process and its workers, ``at`` seconds after the child's start."""
-
-    at: float
-    main: MemoryReading
-    workers: MemoryReading | None
-    worker_count: int
-    shm_bytes: int | None
-    main_descriptors: int | None
-    worker_descriptors: int | None
 
 
 class Peaks(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ import pytest
 from feedrate.host.files import FakeReader
 from feedrate.host.limits import ShmSpace
 from feedrate.host.memory import TreeSampler, add_readings, parse_smaps_rollup
-from feedrate.records import MemoryReading
+from feedrate.memory_records import MemoryReading
 
 MAIN, FIRST, SECOND, GONE = 5_000_001, 5_000_002, 5_000_003, 5_000_004  # above any Linux pid
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from feedrate.host.history import MAX_SNAPSHOTS, MemoryHistory
-from feedrate.records import MemoryReading, MemorySnapshot
+from feedrate.memory_records import MemoryReading, MemorySnapshot
 
 
 def snapshot(

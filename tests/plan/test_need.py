@@ -3,12 +3,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from feedrate.memory_records import MemoryReading, MemorySnapshot
 from feedrate.plan.need import LEAST_WORKER_BYTES, RAM_SHARE, Need, objection, predict
 from feedrate.records import (
     Epoch,
     LoaderFacts,
-    MemoryReading,
-    MemorySnapshot,
     Peaks,
     Run,
     RunError,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from feedrate.memory_records import MemoryReading, MemorySnapshot
 from feedrate.records import (
     Benchmark,
     Choice,
@@ -13,8 +14,6 @@ from feedrate.records import (
     Finding,
     LoaderFacts,
     LoaderUse,
-    MemoryReading,
-    MemorySnapshot,
     Metadata,
     Peaks,
     Procedure,

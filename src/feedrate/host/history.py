@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from feedrate.records import MemorySnapshot, Peaks
+from feedrate.memory_records import MemorySnapshot
+from feedrate.records import Peaks
 
 MAX_SNAPSHOTS = 200
 

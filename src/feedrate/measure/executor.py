@@ -22,12 +22,12 @@ from feedrate.measure.failure import describe_end, describe_refusal, with_memory
 from feedrate.measure.hang import Patience, describe_hang
 from feedrate.measure.observer import Observer
 from feedrate.measure.stacks import CURRENT, DUMP_SIGNAL, Stacks, answers
+from feedrate.memory_records import MemorySnapshot
 from feedrate.records import (
     Choice,
     DevicePeaks,
     Epoch,
     LoaderFacts,
-    MemorySnapshot,
     Peaks,
     RunError,
     Window,

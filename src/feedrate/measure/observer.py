@@ -9,7 +9,8 @@ from feedrate.host.files import SystemReader
 from feedrate.host.limits import oom_kills, shm_space
 from feedrate.host.load import CpuClock
 from feedrate.host.memory import PacedSampler, TreeSampler
-from feedrate.records import MemorySnapshot, Peaks
+from feedrate.memory_records import MemorySnapshot
+from feedrate.records import Peaks
 
 _SOON_SECONDS = 0.3
 """How long after the first batch memory is read: all workers have then filled their queues."""

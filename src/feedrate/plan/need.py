@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from feedrate.records import LoaderFacts, MemorySnapshot, Run
+from feedrate.memory_records import MemorySnapshot
+from feedrate.records import LoaderFacts, Run
 from feedrate.settings import Budget, LoaderSettings
 
 # torch's own, where neither the settings nor the target name one

@@ -1,0 +1,146 @@
+"""What was read of memory: of one process, of all at one moment, and over a whole watch.
+
+Units: bytes and seconds. Nothing here is computed: what follows from the readings (whether
+something grows, of what kind it is, when a limit is reached) is in `feedrate.analysis`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class MemoryReading(msgspec.Struct, frozen=True, kw_only=True):
+    """Memory of one process, or of several added up. ``None`` where the platform does not tell.
+
+    Only ``pss`` and ``uss`` may be added over processes: ``rss`` counts shared pages each time.
+    """
+
+    rss: int
+    pss: int | None = None
+    uss: int | None = None
+    anonymous: int | None = None
+    private_dirty: int | None = None
+    shared_dirty: int | None = None
+    pss_file: int | None = None
+    pss_shmem: int | None = None
+
+
+class MemorySnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """One look at the main process and its workers, ``at`` seconds after the child's start."""
+
+    at: float
+    main: MemoryReading
+    workers: MemoryReading | None
+    worker_count: int
+    shm_bytes: int | None
+    main_descriptors: int | None
+    worker_descriptors: int | None
+
+
+class ProcessReading(msgspec.Struct, frozen=True, kw_only=True):
+    """One process at one moment. ``None`` where the platform does not tell.
+
+    ``swapped`` are anonymous bytes that lie in swap (Swap of smaps_rollup): a leak goes on there.
+    """
+
+    pid: int
+    memory: MemoryReading
+    swapped: int = 0
+    descriptors: int | None = None
+    threads: int | None = None
+
+
+class DeviceReading(msgspec.Struct, frozen=True, kw_only=True):
+    """torch's memory on an accelerator: what tensors hold, and what its cache keeps in all.
+
+    ``pinned`` is what torch's cache of page-locked host memory holds, ``None`` where it does not
+    tell.
+    """
+
+    allocated: int
+    reserved: int
+    pinned: int | None = None
+
+
+class MemoryLook(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything read at one moment of a watch.
+
+    ``epoch`` counts from 0. ``phase`` is the share of that epoch's batches that the loop had taken,
+    0 to 1: looks at the same phase of different epochs can be compared. ``items`` counts all that
+    the loop had taken by then. ``shm_bytes`` and ``shm_files`` are of ``/dev/shm`` as a whole.
+    ``page_cache`` is the machine's (Cached of ``/proc/meminfo``), ``available`` its MemAvailable.
+    """
+
+    at: float
+    epoch: int
+    phase: float
+    items: int
+    main: ProcessReading
+    workers: tuple[ProcessReading, ...] = ()
+    shm_bytes: int | None = None
+    shm_files: int | None = None
+    device: DeviceReading | None = None
+    page_cache: int | None = None
+    available: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.phase <= 1:
+            raise ValueError(f"a phase is a share of the epoch from 0 to 1, not {self.phase}")
+
+
+class MemoryRoom(msgspec.Struct, frozen=True, kw_only=True):
+    """What was left at the end of a watch before something is refused or killed.
+
+    ``None`` where there is no limit or it is not known. ``memory_source`` says what bounds
+    ``memory``: "available memory" or "cgroup limit". ``worker_descriptors`` and
+    ``main_descriptors`` are the soft limits themselves, of each process.
+    """
+
+    memory: int | None = None
+    memory_source: str = "available memory"
+    shm: int | None = None
+    device: int | None = None
+    main_descriptors: int | None = None
+    worker_descriptors: int | None = None
+
+
+class GrowthCause(msgspec.Struct, frozen=True, kw_only=True):
+    """What the second pass found inside a process that grows.
+
+    ``process`` is "main" or "worker". ``grown`` is what its memory grew by over the pass,
+    ``traced`` the part of that which Python's allocations explain (tracemalloc), ``collected`` what
+    a collection of reference cycles gave back at the end, ``trimmed`` what the allocator gave back
+    when asked to. ``file`` and ``line`` are where most of it was allocated, ``type_name`` and
+    ``count`` the objects that grew most in number, ``holder`` what holds them, outermost first, as
+    "dataset.cache".
+    """
+
+    process: str
+    grown: int
+    traced: int = 0
+    collected: int = 0
+    trimmed: int = 0
+    file: str | None = None
+    line: int | None = None
+    type_name: str = ""
+    count: int = 0
+    holder: str = ""
+
+
+class MemoryWatch(msgspec.Struct, frozen=True, kw_only=True):
+    """One watched run of a loop.
+
+    ``complete_epochs`` is how many came to their end. ``dataset_length`` is the number of distinct
+    items, ``None`` where unknown. ``spent_seconds`` is what the looks took, of ``seconds`` in all.
+    """
+
+    looks: tuple[MemoryLook, ...]
+    complete_epochs: int
+    num_workers: int
+    start_method: str | None = None
+    persistent_workers: bool = False
+    dataset_length: int | None = None
+    room: MemoryRoom = MemoryRoom()
+    causes: tuple[GrowthCause, ...] = ()
+    seconds: float = 0.0
+    spent_seconds: float = 0.0
