@@ -1,0 +1,90 @@
+"""What can be read off one look at memory, as functions from the look to one figure.
+
+A figure of the workers is the mean of those alive, so that it does not jump where one starts or
+ends. ``None`` means that the platform does not tell or there is no worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from feedrate.memory_records import MemoryLook, ProcessReading
+
+Figure = Callable[[MemoryLook], float | None]
+OfProcess = Callable[[ProcessReading], float | None]
+
+
+def private(process: ProcessReading) -> float | None:
+    """Return the anonymous bytes of a process, in memory or swapped: what it has allocated.
+
+    Pages shared with its parent since a fork are among them, so copying those on write does not
+    move it. Where the platform does not tell, what only this process maps; else its RSS.
+    """
+    memory = process.memory
+    if memory.anonymous is not None:
+        return float(memory.anonymous + process.swapped)
+    return float(memory.uss if memory.uss is not None else memory.rss)
+
+
+def own_pages(process: ProcessReading) -> float | None:
+    """Return the bytes of pages that this process has written to and shares with no other."""
+    return _number(process.memory.private_dirty)
+
+
+def inherited_pages(process: ProcessReading) -> float | None:
+    """Return the bytes of written pages that it still shares, as with its parent since a fork."""
+    return _number(process.memory.shared_dirty)
+
+
+def shared_memory(process: ProcessReading) -> float | None:
+    """Return the process's proportional share of shared memory: batches from workers lie there."""
+    return _number(process.memory.pss_shmem)
+
+
+def descriptors(process: ProcessReading) -> float | None:
+    """Return how many files, sockets and the like it has open."""
+    return _number(process.descriptors)
+
+
+def of_main(figure: OfProcess) -> Figure:
+    """Return the figure of the main process."""
+    return lambda look: figure(look.main)
+
+
+def of_workers(figure: OfProcess) -> Figure:
+    """Return the figure's mean over the workers."""
+
+    def mean(look: MemoryLook) -> float | None:
+        values = [value for worker in look.workers if (value := figure(worker)) is not None]
+        return sum(values) / len(values) if values else None
+
+    return mean
+
+
+def worker_count(look: MemoryLook) -> float | None:
+    """Return how many workers are alive."""
+    return float(len(look.workers))
+
+
+def shm_bytes(look: MemoryLook) -> float | None:
+    """Return what ``/dev/shm`` holds."""
+    return _number(look.shm_bytes)
+
+
+def device_allocated(look: MemoryLook) -> float | None:
+    """Return what tensors hold on the device."""
+    return None if look.device is None else float(look.device.allocated)
+
+
+def device_reserved(look: MemoryLook) -> float | None:
+    """Return what torch's cache keeps of the device's memory, tensors included."""
+    return None if look.device is None else float(look.device.reserved)
+
+
+def pinned(look: MemoryLook) -> float | None:
+    """Return what torch's cache of page-locked host memory keeps."""
+    return None if look.device is None else _number(look.device.pinned)
+
+
+def _number(value: int | None) -> float | None:
+    return None if value is None else float(value)

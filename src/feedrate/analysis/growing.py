@@ -1,0 +1,263 @@
+"""What of a watch grows: every figure that may, with its verdict and the kind that it is.
+
+The kinds are the codes ``memory.…`` of findings. One growth is told once: batches that the main
+process keeps also fill ``/dev/shm``, and the device's cache reserves what tensors take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from feedrate.analysis import figures
+from feedrate.analysis.figures import Figure, of_main, of_workers
+from feedrate.analysis.forecast import Forecast, forecast
+from feedrate.analysis.growth import Growth, Scale, growth
+from feedrate.analysis.levelling import levelling
+from feedrate.analysis.phases import Series, epoch_items, life_series, series, workers_stay
+from feedrate.analysis.stats import Interval
+from feedrate.memory_records import GrowthCause, MemoryWatch
+
+_MOST_OF_IT = 0.5
+_PYTHONS = 0.2
+"""Python's allocations explain less than this share of a growth in C."""
+_CACHE_RATIO = 0.12
+_CACHE_ITEM = 1024.0
+"""A cache is one that keeps a kibibyte or more of each item."""
+
+_NEED_A_CAUSE = frozenset({"memory.main_step_growth", "memory.worker_growth"})
+"""Where these level off, and nothing tells what grows, it is as likely a warm-up."""
+
+Limit = tuple[str, int | None]
+"""A limit's name, and what is left until then."""
+
+
+class Grown(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure, and whether it grows.
+
+    Attributes:
+        figure: its name in words; ``unit`` is "bytes" or "count".
+        code: the kind, where it grows or levels off; "" else.
+        series: the values behind the verdict, and ``growth`` the verdict, per value.
+        processes: how many processes it is the mean of.
+        per_item: the growth per item that the loop takes, of all those processes together;
+            ``interval`` is where it lies.
+        per_epoch: the same per epoch, ``None`` where no epoch came to its end.
+        within_epoch: it is given back when an epoch's workers end.
+        cause: what the second pass found.
+        forecast: when a limit is reached, where it grows and there is one.
+    """
+
+    figure: str
+    unit: str
+    code: str
+    series: Series
+    growth: Growth
+    processes: int
+    per_item: float
+    interval: Interval
+    per_epoch: float | None
+    within_epoch: bool = False
+    cause: GrowthCause | None = None
+    forecast: Forecast | None = None
+
+    @property
+    def is_growing(self) -> bool:
+        """Whether it grows, with or without an end in sight."""
+        return self.growth.verdict in ("grows", "levels_off")
+
+
+def everything(watch: MemoryWatch) -> tuple[Grown, ...]:
+    """Return each figure that could be read, growing or not."""
+    return tuple(
+        found
+        for look_at in (_main, _workers, _kept_batches, _descriptors, _processes, _shm, _device)
+        for found in look_at(watch)
+    )
+
+
+def _main(watch: MemoryWatch) -> list[Grown]:
+    cause = _cause(watch, "main")
+    made = _of_bytes(watch, "memory of the main process", of_main(figures.private), cause=cause)
+    return _coded(watch, made, _code_of(cause, "memory.main_step_growth"), _memory(watch))
+
+
+def _workers(watch: MemoryWatch) -> list[Grown]:
+    cause = _cause(watch, "worker")
+    figure = of_workers(figures.private)
+    made = _of_bytes(watch, "memory of a worker", figure, cause=cause, in_workers=True)
+    if made is None:
+        return []
+    code = _code_of(cause, "memory.worker_growth")
+    if fills_like_a_cache(watch, made):
+        code = _code_of(cause, "memory.dataset_cache_growth")
+        if made.growth.verdict == "none":
+            # It has filled by now: a copy of the dataset in each worker all the same.
+            levelled = msgspec.structs.replace(made.growth, verdict="levels_off")
+            made = msgspec.structs.replace(made, growth=levelled)
+    return _coded(watch, made, code, _memory(watch))
+
+
+def _kept_batches(watch: MemoryWatch) -> list[Grown]:
+    figure = of_main(figures.shared_memory)
+    made = _of_bytes(watch, "shared memory that the main process holds", figure)
+    return _coded(watch, made, "memory.main_step_growth", _memory(watch))
+
+
+def _descriptors(watch: MemoryWatch) -> list[Grown]:
+    main = _of_counts(watch, "descriptors of the main process", of_main(figures.descriptors))
+    worker = _of_counts(
+        watch, "descriptors of a worker", of_workers(figures.descriptors), in_workers=True
+    )
+    room = watch.room
+    return [
+        *_of_each(watch, main, "memory.fd_growth_main", room.main_descriptors),
+        *_of_each(watch, worker, "memory.fd_growth_worker", room.worker_descriptors),
+    ]
+
+
+def _of_each(watch: MemoryWatch, made: Grown | None, code: str, limit: int | None) -> list[Grown]:
+    """Return the figure that has a limit of its own in each process."""
+    left = None if limit is None or made is None else limit - round(made.series.values[-1])
+    return _coded(watch, made, code, ("descriptors", left), each=True)
+
+
+def _processes(watch: MemoryWatch) -> list[Grown]:
+    made = _of_counts(watch, "worker processes", figures.worker_count)
+    return _coded(watch, made, "memory.workers_pile_up", ("processes", None))
+
+
+def _shm(watch: MemoryWatch) -> list[Grown]:
+    made = _of_bytes(watch, "files in /dev/shm", figures.shm_bytes)
+    kept = _of_bytes(watch, "", of_main(figures.shared_memory))
+    # What the main process maps is batches that it keeps, told as that.
+    kept_rate = kept.growth.slope if kept is not None and kept.is_growing else 0.0
+    if made is not None and 0 < _MOST_OF_IT * made.growth.slope <= kept_rate:
+        made = None
+    return _coded(watch, made, "memory.shm_growth", ("/dev/shm", watch.room.shm))
+
+
+def _device(watch: MemoryWatch) -> list[Grown]:
+    tensors = _of_bytes(watch, "device memory of tensors", figures.device_allocated)
+    cache = _of_bytes(watch, "device memory that torch's cache reserves", figures.device_reserved)
+    pinned = _of_bytes(watch, "pinned host memory", figures.pinned)
+    limit = ("device memory", watch.room.device)
+    found = _coded(watch, tensors, "memory.device_growth", limit)
+    if tensors is None or not tensors.is_growing:
+        found += _coded(watch, cache, "memory.device_cache", limit)
+    return found + _coded(watch, pinned, "memory.pinned_cache", _memory(watch))
+
+
+def fills_like_a_cache(watch: MemoryWatch, made: Grown) -> bool:
+    """Tell whether the workers grow as a cache of the dataset does that each fills for itself.
+
+    With shuffling a worker gets a 1/N part of all items each epoch, whichever it had before: of
+    what it lacks it gets that part, so that each epoch adds 1 − 1/N of what the one before did.
+    """
+    values, count = made.series.values, watch.num_workers
+    curve = levelling(values[1:])
+    if curve is None or count < 2 or made.within_epoch or not watch.dataset_length:
+        return False
+    # The curve begins with the second epoch, which adds (1 - 1/N) / N of the whole.
+    whole = curve.first_step * count / (1 - 1 / count)
+    first_epoch = values[1] - values[0]
+    return (
+        abs(curve.ratio - (1 - 1 / count)) <= _CACHE_RATIO
+        and whole >= _CACHE_ITEM * watch.dataset_length
+        and whole / count / 2 <= first_epoch <= 2 * whole / count
+    )
+
+
+def _of_bytes(
+    watch: MemoryWatch,
+    name: str,
+    figure: Figure,
+    *,
+    cause: GrowthCause | None = None,
+    in_workers: bool = False,
+) -> Grown | None:
+    return _judged(watch, name, "bytes", figure, Scale.of_bytes, in_workers, cause)
+
+
+def _of_counts(
+    watch: MemoryWatch, name: str, figure: Figure, *, in_workers: bool = False
+) -> Grown | None:
+    return _judged(watch, name, "count", figure, Scale.of_counts, in_workers, None)
+
+
+def _judged(
+    watch: MemoryWatch,
+    name: str,
+    unit: str,
+    figure: Figure,
+    scale: Callable[[float, int], Scale],
+    in_workers: bool,
+    cause: GrowthCause | None,
+) -> Grown | None:
+    within = in_workers and not workers_stay(watch)
+    made = life_series(watch, figure) if within else series(watch, figure)
+    if made is None:
+        return None
+    count = max((len(look.workers) for look in watch.looks), default=0) if in_workers else 1
+    verdict = growth(made.values, scale(made.items, max(1, count)), made.blur)
+    an_epoch = epoch_items(watch)
+    rate = verdict.slope * count / made.items
+    return Grown(
+        figure=name,
+        unit=unit,
+        code="",
+        series=made,
+        growth=verdict,
+        processes=count,
+        per_item=rate,
+        interval=Interval(
+            low=verdict.interval.low * count / made.items,
+            high=verdict.interval.high * count / made.items,
+        ),
+        per_epoch=rate * an_epoch if an_epoch else None,
+        within_epoch=within,
+        cause=cause,
+    )
+
+
+def _coded(
+    watch: MemoryWatch, made: Grown | None, code: str, limit: Limit, *, each: bool = False
+) -> list[Grown]:
+    """Return the figure with its kind and forecast, if it grows; as it is if it does not.
+
+    ``each`` says that the limit holds for each process, and not for all together.
+    """
+    if made is None:
+        return []
+    if not made.is_growing:
+        return [made]
+    share = made.processes if each else 1
+    interval = Interval(low=made.interval.low / share, high=made.interval.high / share)
+    if made.growth.verdict == "levels_off" and made.cause is None and code in _NEED_A_CAUSE:
+        code = "memory.warm_up"
+    when = None
+    if made.growth.verdict == "grows" and not made.within_epoch:
+        when = forecast(watch, *limit, made.per_item / share, interval)
+    return [msgspec.structs.replace(made, code=code, forecast=when)]
+
+
+def _code_of(cause: GrowthCause | None, otherwise: str) -> str:
+    """Return the kind that the second pass tells, or the one that the process tells."""
+    if cause is None or cause.grown <= 0:
+        return otherwise
+    if cause.collected >= _MOST_OF_IT * cause.grown:
+        return "memory.cycles"
+    if cause.trimmed >= _MOST_OF_IT * cause.grown:
+        return "memory.allocator_pages"
+    if cause.traced < _PYTHONS * cause.grown:
+        return "memory.native_growth"
+    return "memory.dataset_cache_growth" if cause.holder.startswith("dataset") else otherwise
+
+
+def _cause(watch: MemoryWatch, process: str) -> GrowthCause | None:
+    return next((cause for cause in watch.causes if cause.process == process), None)
+
+
+def _memory(watch: MemoryWatch) -> Limit:
+    return ("memory", watch.room.memory)

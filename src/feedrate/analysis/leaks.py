@@ -1,0 +1,234 @@
+"""The verdicts on a watch: what grows, of what kind, until when; what only seems to; what is open.
+
+The codes are those of the family ``memory``. A leak is a finding of severity "warning", or "error"
+where a limit is reached within a day; all else is information.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from feedrate import units
+from feedrate.analysis.copy_on_write import CopyOnWrite, copy_on_write
+from feedrate.analysis.growing import Grown, everything
+from feedrate.analysis.harmless import harmless
+from feedrate.analysis.leak_words import IN_ONE_PROCESS, ONE_PROCESS, WORDS, amount, begin
+from feedrate.analysis.phases import epoch_items
+from feedrate.analysis.wording import figure, sentence, workers
+from feedrate.memory_records import GrowthCause, MemoryWatch
+from feedrate.records import Evidence, Finding, Severity
+
+SOON_SECONDS = 24 * 3600
+HARMLESS = frozenset({"memory.device_cache", "memory.allocator_pages", "memory.warm_up"})
+_ORDER = {"error": 0, "warning": 1, "info": 2}
+
+
+def judge(watch: MemoryWatch) -> tuple[Finding, ...]:
+    """Return all findings of a watch, those that need action first.
+
+    Among them is always one of: a kind of growth, ``memory.warm_up``, ``memory.undecided``,
+    ``memory.no_growth``.
+    """
+    if not watch.looks:
+        return ()
+    figures = everything(watch)
+    copied = copy_on_write(watch)
+    found = [_grows(watch, each) for each in figures if each.is_growing]
+    if copied is not None:
+        found.append(_copied(copied))
+    is_open = [each for each in figures if each.growth.verdict == "undecided"]
+    if is_open:
+        found.append(_undecided(watch, is_open))
+    calm = [each for each in figures if each.growth.verdict == "none"]
+    if calm and not is_open and not any(each.is_growing for each in figures):
+        found.append(_no_growth(watch, calm))
+    found += harmless(watch, figures)
+    return tuple(sorted(found, key=lambda each: _ORDER[each.severity]))
+
+
+def is_leak(finding: Finding) -> bool:
+    """Tell whether a finding says that memory, descriptors or processes grow."""
+    return finding.code.startswith("memory.") and finding.severity != "info"
+
+
+def epochs_wanted(watch: MemoryWatch) -> int | None:
+    """Return how many more epochs the verdicts need, ``None`` where none is open.
+
+    Stretches and lives are turned into epochs; it is 1 at least.
+    """
+    more = [
+        _epochs(watch, each) for each in everything(watch) if each.growth.verdict == "undecided"
+    ]
+    return max(more, default=None)
+
+
+def _grows(watch: MemoryWatch, made: Grown) -> Finding:
+    words = WORDS[made.code]
+    end = words.end if watch.num_workers or made.code not in IN_ONE_PROCESS else ONE_PROCESS
+    title = f"{begin(made)} by {_rate(made)}{_until(made)}. {end}"
+    if made.cause is not None and made.cause.file is not None:
+        title += f" {_place(made.cause)}"
+    return Finding(
+        code=made.code,
+        severity=_severity(watch, made),
+        title=sentence(title),
+        evidence=_evidence(made),
+        remedy=words.remedy,
+    )
+
+
+def _severity(watch: MemoryWatch, made: Grown) -> Severity:
+    if not _fits(watch, made):
+        return "error"
+    if made.code in HARMLESS or (made.code == "memory.pinned_cache" and _levels_off(made)):
+        return "info"
+    when = made.forecast
+    soon = when is not None and when.seconds is not None and when.seconds < SOON_SECONDS
+    return "error" if soon else "warning"
+
+
+def _fits(watch: MemoryWatch, made: Grown) -> bool:
+    """Whether what levels off does so before the memory ends."""
+    curve, left = made.growth.curve, watch.room.memory
+    if not _levels_off(made) or curve is None or left is None or made.unit != "bytes":
+        return True
+    return curve.remaining * max(1, made.processes) <= left
+
+
+def _rate(made: Grown) -> str:
+    each = made.processes or 1
+    of = " each" if each > 1 else ""
+    if made.per_epoch is None:
+        return f"{amount(made.per_item, made.unit)} an item"
+    per_epoch = amount(max(0.0, made.per_epoch) / each, made.unit)
+    if made.within_epoch:
+        return f"{per_epoch} over each epoch{of}, given back when its workers end"
+    return f"{per_epoch} an epoch{of} ({amount(made.per_item, made.unit)} an item)"
+
+
+def _until(made: Grown) -> str:
+    curve = made.growth.curve
+    if _levels_off(made) and curve is not None:
+        start = made.series.values[0]
+        rise = amount(max(0.0, curve.final - start), made.unit)
+        left = amount(max(0.0, curve.remaining), made.unit)
+        return f", by less each time: it levels off at {rise} above the start, {left} from here"
+    when = made.forecast
+    if when is None:
+        return "" if made.within_epoch else ", with no end in sight"
+    reached = f"after about {units.number(max(1, round(when.items)))} more items"
+    if when.epochs is not None:
+        reached = f"after about {units.number(max(1, round(when.epochs)))} more epochs"
+    if when.seconds is not None:
+        reached += f" ({units.duration(when.seconds)} at this pace)"
+    return f"; the limit of {when.limit} ({amount(when.left, made.unit)} left) is reached {reached}"
+
+
+def _place(cause: GrowthCause) -> str:
+    objects = f" ({cause.count:,} {cause.type_name} more)" if cause.type_name else ""
+    held = f", held by {cause.holder}" if cause.holder else ""
+    return f"It is allocated at {cause.file}:{cause.line}{objects}{held}."
+
+
+def _evidence(made: Grown) -> tuple[Evidence, ...]:
+    unit = "bytes" if made.unit == "bytes" else ""
+    rate = Evidence(
+        name=f"growth of the {made.figure} per item",
+        value=made.per_item,
+        unit=unit,
+        low=made.interval.low,
+        high=made.interval.high,
+    )
+    found = [rate]
+    if made.per_epoch is not None:
+        found.append(figure("growth per epoch", made.per_epoch, unit))
+    found.append(figure(f"values behind the verdict ({made.series.per})", made.growth.values, ""))
+    if made.forecast is not None:
+        found.append(
+            figure(f"items until {made.forecast.limit} ends", made.forecast.items, "items")
+        )
+    return tuple(found)
+
+
+def _copied(copied: CopyOnWrite) -> Finding:
+    final = copied.most if copied.expected is None else copied.expected
+    about = "at most" if copied.expected is None else "about"
+    title = (
+        f"{workers(copied.workers)} copied {units.size(copied.copied)} of the dataset's items each "
+        f"by reading them (copy-on-write). It ends: {about} {units.size(final)} per worker, "
+        f"{units.size(copied.total)} in all workers"
+    )
+    if copied.too_many is not None:
+        title += f"; from {workers(copied.too_many)} on that no longer fits the memory"
+    evidence = [
+        figure("copied per worker so far", copied.copied, "bytes"),
+        figure("still shared per worker", copied.left, "bytes"),
+        figure("own pages per worker in the end", final, "bytes"),
+        figure("own pages of all workers in the end", copied.total, "bytes"),
+    ]
+    return Finding(
+        code="memory.cow_growth",
+        severity="warning",
+        title=f"{title}.",
+        evidence=tuple(evidence),
+        remedy="Hold the records in feedrate.SharedList, or in arrays: reading those writes "
+        "nothing.",
+    )
+
+
+def _undecided(watch: MemoryWatch, is_open: Iterable[Grown]) -> Finding:
+    listed = list(is_open)
+    worst = max(listed, key=lambda each: _epochs(watch, each))
+    more = _epochs(watch, worst)
+    return Finding(
+        code="memory.undecided",
+        severity="info",
+        title=f"Not decided whether the {worst.figure} grows: about {units.number(more)} more "
+        f"epoch{'' if more == 1 else 's'} would tell.",
+        evidence=tuple(
+            figure(
+                f"{each.figure}: growth that could hide, per item", _hidden_per_item(each), "bytes"
+            )
+            for each in listed
+            if each.growth.hidden is not None and each.unit == "bytes"
+        ),
+        remedy=f"Watch longer: raise epochs (--epochs) by {units.number(more)}, or --seconds.",
+    )
+
+
+def _no_growth(watch: MemoryWatch, calm: Iterable[Grown]) -> Finding:
+    listed = [each for each in calm if each.unit == "bytes"] or list(calm)
+    hidden = max(listed, key=_hidden_per_item)
+    items = epoch_items(watch) or hidden.series.items
+    per = "epoch" if epoch_items(watch) else "stretch"
+    most = amount(_hidden_per_item(hidden) * items, hidden.unit)
+    return Finding(
+        code="memory.no_growth",
+        severity="info",
+        title=f"No growth: at most {most} per {per} could hide below what "
+        f"{units.number(max(1, watch.complete_epochs))} "
+        f"epoch{'' if watch.complete_epochs <= 1 else 's'} can show.",
+        evidence=tuple(
+            figure(
+                f"{each.figure}: growth that could hide, per item", _hidden_per_item(each), "bytes"
+            )
+            for each in listed
+        ),
+    )
+
+
+def _hidden_per_item(made: Grown) -> float:
+    return (made.growth.hidden or 0.0) * max(1, made.processes) / made.series.items
+
+
+def _epochs(watch: MemoryWatch, made: Grown) -> int:
+    """Return how many epochs more an open verdict needs."""
+    more = made.growth.more or 1
+    items = epoch_items(watch)
+    if made.series.per == "epoch" or not items:
+        return more
+    return max(1, round(more * made.series.items / items))
+
+
+def _levels_off(made: Grown) -> bool:
+    return made.growth.verdict == "levels_off"

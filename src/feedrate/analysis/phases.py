@@ -1,0 +1,169 @@
+"""From single looks to one value for each epoch, taken at the same phase of each.
+
+Within an epoch memory moves with what is being loaded: batches that wait, an item that is being
+decoded. So an epoch's value is the least of those looks that every epoch has at the same phase:
+what a leak keeps is there at all times, and what comes and goes is not.
+
+Where there are too few epochs (they may take hours) the watch is cut into stretches of equally many
+items instead. Where workers live for one epoch only, growth does not show from epoch to epoch but
+over each worker's life: `life_series` lays those lives over one another.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from feedrate.analysis.figures import Figure
+from feedrate.analysis.growth import FEWEST_EPOCHS
+from feedrate.memory_records import MemoryLook, MemoryWatch
+
+BINS = 8
+"""So many phases of an epoch are told apart."""
+STRETCHES = 12
+_LOOKS_A_STRETCH = 2
+
+Stretch = Literal["epoch", "stretch", "life"]
+
+
+class Series(msgspec.Struct, frozen=True, kw_only=True):
+    """One value for each stretch of a watch, and how many items the loop took in one.
+
+    ``per`` says what a stretch is: an "epoch"; a "stretch" of equally many items, where there are
+    too few epochs; or an eighth of a worker's "life", where it lives for one epoch. ``blur`` is how
+    far the figure usually rises between two looks within a stretch: by so much a value may lie
+    above the lowest that nobody looked at.
+    """
+
+    values: tuple[float, ...]
+    items: float
+    per: Stretch
+    blur: float = 0.0
+
+
+def epoch_items(watch: MemoryWatch) -> float | None:
+    """Return how many items the loop took in an epoch, ``None`` where none came to its end."""
+    ends = [
+        look for look in watch.looks if look.phase == 1.0 and look.epoch < watch.complete_epochs
+    ]
+    if not ends:
+        return None
+    last = max(ends, key=lambda look: look.epoch)
+    return last.items / (last.epoch + 1)
+
+
+def epoch_seconds(watch: MemoryWatch) -> float | None:
+    """Return what an epoch after the first took, as the median; ``None`` without two ends."""
+    ends = sorted(
+        (look.epoch, look.at)
+        for look in watch.looks
+        if look.phase == 1.0 and look.epoch < watch.complete_epochs
+    )
+    apart = [b - a for (i, a), (j, b) in itertools.pairwise(ends) if j == i + 1]
+    return float(np.median(apart)) if apart else None
+
+
+def series(watch: MemoryWatch, figure: Figure) -> Series | None:
+    """Return a figure's series, ``None`` where no look tells it.
+
+    By epochs where there are enough of them for a verdict, else by stretches where that gives more
+    values.
+    """
+    looks = [(look, value) for look in watch.looks if (value := figure(look)) is not None]
+    if not looks:
+        return None
+    by_epoch = _by_epoch(looks, watch)
+    if by_epoch is not None and len(by_epoch.values) >= FEWEST_EPOCHS:
+        return by_epoch
+    cut = _by_stretch(looks)
+    if by_epoch is None or (cut is not None and len(cut.values) > len(by_epoch.values)):
+        return cut
+    return by_epoch
+
+
+def life_series(watch: MemoryWatch, figure: Figure) -> Series | None:
+    """Return what a figure gains over an epoch, from phase to phase: the median of the epochs.
+
+    Each begins at 0 with its own first look. ``None`` where no epoch is complete or the looks
+    within epochs are too few.
+    """
+    items = epoch_items(watch)
+    gains: list[dict[int, float]] = []
+    for epoch in range(watch.complete_epochs):
+        within = [
+            (_bin(look.phase), value)
+            for look in watch.looks
+            if look.epoch == epoch and look.workers and (value := figure(look)) is not None
+        ]
+        if len(within) > 1:
+            start = within[0][1]
+            gains.append({place: value - start for place, value in reversed(within)})
+    if items is None or not gains:
+        return None
+    common = sorted(set.intersection(*(set(gain) for gain in gains)))
+    if len(common) < BINS:
+        return None
+    values = tuple(float(np.median([gain[place] for gain in gains])) for place in common)
+    return Series(values=values, items=items / BINS, per="life")
+
+
+def workers_stay(watch: MemoryWatch) -> bool:
+    """Whether workers live on from epoch to epoch, by their process numbers."""
+    last: dict[int, set[int]] = {}
+    for look in watch.looks:
+        if look.workers:
+            last.setdefault(look.epoch, set()).update(worker.pid for worker in look.workers)
+    epochs = sorted(last)
+    kept = [bool(last[i] & last[j]) for i, j in itertools.pairwise(epochs)]
+    return sum(kept) * 2 > len(kept) if kept else watch.persistent_workers
+
+
+def _bin(phase: float) -> int:
+    return round(phase * BINS)
+
+
+def _by_epoch(looks: Sequence[tuple[MemoryLook, float]], watch: MemoryWatch) -> Series | None:
+    found: dict[int, dict[int, float]] = {}
+    for look, value in looks:
+        if look.epoch < watch.complete_epochs:
+            least = found.setdefault(look.epoch, {})
+            place = _bin(look.phase)
+            least[place] = min(value, least.get(place, value))
+    items = epoch_items(watch)
+    common = sorted(set.intersection(*map(set, found.values()))) if found else []
+    if items is None or not common:
+        return None
+    rows = [[found[epoch][place] for place in common] for epoch in sorted(found)]
+    return Series(
+        values=tuple(min(row) for row in rows), items=items, per="epoch", blur=_blur(rows)
+    )
+
+
+def _by_stretch(looks: Sequence[tuple[MemoryLook, float]]) -> Series | None:
+    first, last = looks[0][0].items, looks[-1][0].items
+    count = min(STRETCHES, len(looks) // _LOOKS_A_STRETCH)
+    if last <= first or count < 1:
+        return None
+    length = (last - first) / count
+    rows: list[list[float]] = [[] for _ in range(count)]
+    for look, value in looks:
+        rows[min(int((look.items - first) / length), count - 1)].append(value)
+    if not all(rows):
+        return None
+    return Series(
+        values=tuple(min(row) for row in rows), items=length, per="stretch", blur=_blur(rows)
+    )
+
+
+def _blur(rows: Sequence[Sequence[float]]) -> float:
+    """Return the usual rise from look to look within a stretch, where there is one.
+
+    The median and not the largest: one rise at the same phase of each epoch, as when the loader
+    begins to fetch ahead, blurs nothing.
+    """
+    rises = [b - a for row in rows for a, b in itertools.pairwise(row) if b > a]
+    return float(np.median(rises)) if rises else 0.0

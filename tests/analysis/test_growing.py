@@ -1,0 +1,190 @@
+"""Each kind of growth, injected into a watch, is found as that kind and no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from memory_patterns import HARMLESS, Pattern
+from watch_builder import GIB, MIB, make_watch, rising
+
+from feedrate.analysis.growing import Grown, everything
+from feedrate.memory_records import DeviceReading, GrowthCause, MemoryRoom, MemoryWatch
+
+
+def growing(watch: MemoryWatch) -> dict[str, Grown]:
+    return {each.code: each for each in everything(watch) if each.is_growing}
+
+
+def filling(whole: float, count: int) -> Callable[[float], float]:
+    """A cache of the dataset in each of ``count`` workers, with shuffling."""
+
+    def held(time: float) -> float:
+        epoch, phase = int(time), time % 1
+        left = (1 - 1 / count) ** epoch
+        return 80 * MIB + whole * (1 - left * (1 - phase / count))
+
+    return held
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "memory.main_step_growth": {"main": rising(3 * MIB, 300 * MIB)},
+    "memory.worker_growth": {"worker": rising(3 * MIB, 100 * MIB)},
+    "memory.dataset_cache_growth": {"worker": filling(75 * MIB, 2), "dataset_length": 300},
+    "memory.fd_growth_main": {"main_descriptors": rising(20, 40)},
+    "memory.fd_growth_worker": {"worker_descriptors": rising(20, 10)},
+    "memory.shm_growth": {"shm": rising(20 * MIB)},
+    "memory.workers_pile_up": {"worker_count": lambda epoch: 2 + 2 * epoch},
+    "memory.device_growth": {
+        "device": lambda time: DeviceReading(
+            allocated=round(GIB + 5 * MIB * time), reserved=round(2 * GIB + 5 * MIB * time)
+        )
+    },
+    "memory.device_cache": {
+        "device": lambda time: DeviceReading(
+            allocated=GIB, reserved=round(2 * GIB + 5 * MIB * time)
+        )
+    },
+    "memory.pinned_cache": {
+        "device": lambda time: DeviceReading(
+            allocated=GIB, reserved=GIB, pinned=round(2 * MIB * time)
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("code", KINDS)
+def test_each_kind_alone(code: str) -> None:
+    assert set(growing(make_watch(**KINDS[code]))) == {code}
+
+
+@pytest.mark.parametrize("per_item", [200, 1000, 100_000, 10_000_000])
+@pytest.mark.parametrize("workers", [0, 1, 2, 8])
+def test_any_rate_down_to_200_bytes_an_item(per_item: int, workers: int) -> None:
+    where = "worker" if workers else "main"
+    # Each of the workers has its part of the items.
+    rate = per_item * 1000 / max(1, workers)
+    made = growing(make_watch(workers=workers, **{where: rising(rate, 100 * MIB)}))
+    (found,) = made.values()
+    assert found.code == ("memory.worker_growth" if workers else "memory.main_step_growth")
+    assert found.per_item == pytest.approx(per_item, rel=0.01)
+    assert found.per_epoch == pytest.approx(1000 * per_item, rel=0.01)
+    assert found.interval.low <= found.per_item <= found.interval.high
+
+
+def test_batches_that_the_loop_keeps_are_told_once() -> None:
+    watch = make_watch(kept_batches=rising(10 * MIB), shm=rising(10 * MIB))
+    found = growing(watch)
+    assert set(found) == {"memory.main_step_growth"}
+    assert found["memory.main_step_growth"].figure == "shared memory that the main process holds"
+
+
+def test_growth_in_workers_that_end_with_the_epoch() -> None:
+    watch = make_watch(persistent=False, worker=rising(40 * MIB, 50 * MIB))
+    (found,) = growing(watch).values()
+    assert found.code == "memory.worker_growth"
+    assert found.within_epoch
+    assert found.per_epoch == pytest.approx(2 * 40 * MIB)
+    assert found.forecast is None
+
+
+def test_growth_within_one_long_epoch() -> None:
+    watch = make_watch(
+        epochs=1, phases=48, items=48_000, main=rising(480 * MIB, 300 * MIB), complete_epochs=0
+    )
+    (found,) = growing(watch).values()
+    assert found.per_item == pytest.approx(10.24 * 1024, rel=0.01)
+    assert found.per_epoch is None
+    assert found.forecast is not None
+    assert found.forecast.epochs is None
+
+
+@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("epochs", [9, 14, 30])
+def test_a_filled_cache_is_told_also_when_it_is_full(count: int, epochs: int) -> None:
+    watch = make_watch(
+        epochs=epochs, workers=count, worker=filling(75 * MIB, count), dataset_length=300
+    )
+    (found,) = growing(watch).values()
+    assert found.code == "memory.dataset_cache_growth"
+    assert found.growth.verdict == "levels_off"
+    assert found.growth.curve is not None
+    assert found.growth.curve.final == pytest.approx(455 * MIB, rel=0.02)  # with 300 inherited
+
+
+def test_a_rise_like_it_of_a_few_bytes_an_item_is_no_cache() -> None:
+    watch = make_watch(epochs=14, worker=filling(2 * MIB, 2), dataset_length=100_000)
+    assert growing(watch) == {}
+
+
+@pytest.mark.parametrize(
+    ("cause", "code"),
+    [
+        ({"traced": 90, "holder": "dataset.cache"}, "memory.dataset_cache_growth"),
+        ({"traced": 90, "holder": "module.KEPT"}, "memory.worker_growth"),
+        ({"traced": 90, "collected": 80}, "memory.cycles"),
+        ({"traced": 5}, "memory.native_growth"),
+        ({"traced": 5, "trimmed": 95}, "memory.allocator_pages"),
+    ],
+)
+def test_the_second_pass_tells_the_kind(cause: dict[str, Any], code: str) -> None:
+    watch = make_watch(
+        worker=rising(3 * MIB, 100 * MIB),
+        causes=(GrowthCause(process="worker", grown=100, **cause),),
+    )
+    (found,) = growing(watch).values()
+    assert found.code == code
+    assert found.cause is not None
+
+
+def test_the_forecast_against_each_limit() -> None:
+    room = MemoryRoom(
+        memory=1200 * MIB, shm=100 * MIB, main_descriptors=1024, worker_descriptors=256
+    )
+    watch = make_watch(
+        worker=rising(3 * MIB, 100 * MIB), shm=rising(20 * MIB), worker_descriptors=rising(10, 16),
+        room=room,
+    )  # fmt: skip
+    found = growing(watch)
+    forecasts = {code: each.forecast for code, each in found.items()}
+    assert {code: when.limit for code, when in forecasts.items() if when} == {
+        "memory.worker_growth": "memory",
+        "memory.shm_growth": "/dev/shm",
+        "memory.fd_growth_worker": "descriptors",
+    }
+    epochs = {when.limit: when.epochs for when in forecasts.values() if when}
+    assert epochs["memory"] == pytest.approx(1200 / (2 * 3))
+    assert epochs["/dev/shm"] == pytest.approx(5)
+    # Each worker has its own limit: 256, of which 16 + 10 x 11 were open when the last epoch began.
+    assert epochs["descriptors"] == pytest.approx((256 - 126) / 10)
+    seconds = {when.limit: when.seconds for when in forecasts.values() if when}
+    assert seconds["/dev/shm"] == pytest.approx(5 * 60)
+
+
+def test_swapped_memory_counts() -> None:
+    watch = make_watch(main=300 * MIB)
+    looks = tuple(
+        msgspec.structs.replace(
+            look, main=msgspec.structs.replace(look.main, swapped=3 * MIB * look.epoch)
+        )
+        for look in watch.looks
+    )
+    assert set(growing(msgspec.structs.replace(watch, looks=looks))) == {"memory.main_step_growth"}
+
+
+def over_time(pattern: Pattern, seed: int, epochs: int, phases: int) -> Callable[[float], float]:
+    """The pattern with a value for each look, so that it moves within epochs too."""
+    values = pattern(np.random.default_rng(seed), epochs * phases + 1)
+    return lambda time: max(0.0, float(values[min(round(time * phases), len(values) - 1)]))
+
+
+@pytest.mark.parametrize("pattern", HARMLESS.values(), ids=HARMLESS.keys())
+@pytest.mark.parametrize("persistent", [True, False])
+def test_no_false_alarm(pattern: Pattern, persistent: bool) -> None:
+    for seed in range(20):
+        moves = over_time(pattern, seed, 12, 8)
+        watch = make_watch(main=moves, worker=moves, persistent=persistent, dataset_length=1000)
+        assert set(growing(watch)) <= {"memory.warm_up"}, seed

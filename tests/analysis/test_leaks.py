@@ -1,0 +1,158 @@
+"""What is said of a watch: the sentence, its severity, its remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from test_growing import KINDS
+from watch_builder import GIB, MIB, make_watch, rising
+
+from feedrate.analysis.leaks import epochs_wanted, is_leak, judge
+from feedrate.memory_records import GrowthCause, MemoryRoom, MemoryWatch
+from feedrate.records import Finding
+
+OPEN_OR_CALM = {"memory.undecided", "memory.no_growth", "memory.warm_up"}
+
+
+def one(watch: MemoryWatch, code: str) -> Finding:
+    (made,) = (finding for finding in judge(watch) if finding.code == code)
+    return made
+
+
+def test_nothing_grows() -> None:
+    watch = make_watch(workers=0, inherited=0)
+    (finding,) = judge(watch)
+    assert finding.code == "memory.no_growth"
+    assert finding.title == (
+        "No growth: at most 9.14 KiB per epoch could hide below what 12 epochs can show."
+    )
+    assert not is_leak(finding)
+    assert epochs_wanted(watch) is None
+
+
+@pytest.mark.parametrize("code", KINDS)
+def test_each_kind_has_its_sentence(code: str) -> None:
+    finding = one(make_watch(**KINDS[code]), code)
+    assert finding.title
+    assert finding.remedy
+    assert "{" not in finding.title
+    assert finding.evidence[0].value > 0
+    assert is_leak(finding) == (code != "memory.device_cache")
+
+
+def test_a_leak_in_the_main_process() -> None:
+    room = MemoryRoom(memory=300 * MIB)
+    finding = one(make_watch(main=rising(3 * MIB), room=room), "memory.main_step_growth")
+    assert finding.severity == "error"  # the limit is reached within a day
+    assert finding.title == (
+        "The memory of the main process grows by 3.00 MiB an epoch (3.07 KiB an item); the limit "
+        "of memory (300 MiB left) is reached after about 100 more epochs (1 h 40 min at this "
+        "pace). Each step keeps something; it is not the loader."
+    )
+
+
+def test_without_workers_the_loader_is_not_acquitted() -> None:
+    finding = one(make_watch(workers=0, main=rising(3 * MIB)), "memory.main_step_growth")
+    assert "not the loader" not in finding.title
+    assert "There are no workers" in finding.title
+
+
+def test_a_leak_whose_end_is_far_is_a_warning() -> None:
+    room = MemoryRoom(memory=500 * GIB)
+    finding = one(make_watch(worker=rising(MIB), room=room), "memory.worker_growth")
+    assert finding.severity == "warning"
+    assert finding.title.startswith(
+        "Memory of 2 workers grows by 1.00 MiB an epoch each (2.05 KiB an item)"
+    )
+
+
+def test_no_known_limit() -> None:
+    finding = one(make_watch(worker=rising(MIB), room=MemoryRoom()), "memory.worker_growth")
+    assert "with no end in sight" in finding.title
+
+
+def test_growth_that_is_given_back() -> None:
+    watch = make_watch(persistent=False, worker=rising(40 * MIB))
+    finding = one(watch, "memory.worker_growth")
+    assert "40.0 MiB over each epoch each, given back when its workers end" in finding.title
+
+
+def test_where_it_is_allocated() -> None:
+    cause = GrowthCause(
+        process="worker", grown=10 * MIB, traced=9 * MIB, file="data.py", line=12,
+        type_name="bytes", count=3000, holder="dataset.cache",
+    )  # fmt: skip
+    watch = make_watch(worker=rising(3 * MIB), causes=(cause,))
+    assert "It is allocated at data.py:12 (3,000 bytes more), held by dataset.cache." in (
+        one(watch, "memory.dataset_cache_growth").title
+    )
+
+
+def test_copies_on_write() -> None:
+    watch = make_watch(
+        epochs=12, copied=lambda time: 60 * MIB * (1 - np.exp(-time)), room=MemoryRoom(memory=GIB)
+    )
+    finding = one(watch, "memory.cow_growth")
+    for word in ("items", "copy-on-write", "2 workers", "per worker", "no longer fits"):
+        assert word in finding.title
+    assert "SharedList" in finding.remedy
+    assert [each.code for each in judge(watch) if is_leak(each)] == ["memory.cow_growth"]
+
+
+def rising_towards(plateau: float, per_epoch: float) -> Callable[[float], float]:
+    return lambda time: plateau * (1 - np.exp(-per_epoch * time))
+
+
+def test_a_rise_that_levels_off_is_no_leak_unless_it_does_not_fit() -> None:
+    rise = rising_towards(200 * MIB, 0.2)
+    finding = one(make_watch(main=rise), "memory.warm_up")
+    assert finding.severity == "info"
+    assert "by less each time: it levels off at" in finding.title
+    too_little = make_watch(main=rise, room=MemoryRoom(memory=5 * MIB))
+    assert one(too_little, "memory.warm_up").severity == "error"
+
+
+def test_too_few_epochs() -> None:
+    watch = make_watch(epochs=3, phases=1)
+    finding = one(watch, "memory.undecided")
+    assert epochs_wanted(watch) is not None
+    assert f"about {epochs_wanted(watch)} more epochs would tell" in finding.title.replace(
+        "epoch would", "epochs would"
+    )
+
+
+def test_page_cache() -> None:
+    watch = make_watch(page_cache=rising(100 * MIB), mapped=rising(100 * MIB))
+    assert "page cache" in one(watch, "memory.page_cache").title
+    assert "page cache" in one(watch, "memory.mapped_files").title
+    assert not any(is_leak(each) for each in judge(watch))
+
+
+def test_shared_pages_summed() -> None:
+    finding = one(make_watch(), "memory.shared_pages")
+    assert "shared" in finding.title
+    assert "PSS" in finding.title
+    assert finding.severity == "info"
+
+
+def test_a_plateau() -> None:
+    watch = make_watch(worker=lambda time: 100 * MIB + 40 * MIB * min(1, time * 5))
+    finding = one(watch, "memory.warm_up")
+    assert "a plateau" in finding.title
+    assert "stopped growing" in finding.title
+    assert not any(is_leak(each) for each in judge(watch))
+
+
+def test_one_verdict_is_always_given() -> None:
+    for watch in (
+        make_watch(), make_watch(epochs=1), make_watch(main=rising(MIB)), make_watch(workers=0),
+        make_watch(main=0, worker=0, workers=1, persistent=False),
+    ):  # fmt: skip
+        codes = {finding.code for finding in judge(watch)}
+        assert any(is_leak(finding) for finding in judge(watch)) or codes & OPEN_OR_CALM
+
+
+def test_no_look_no_verdict() -> None:
+    assert judge(MemoryWatch(looks=(), complete_epochs=0, num_workers=0)) == ()

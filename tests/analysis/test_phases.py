@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+from watch_builder import MIB, make_watch, rising
+
+from feedrate.analysis import figures
+from feedrate.analysis.figures import of_main, of_workers
+from feedrate.analysis.phases import (
+    STRETCHES,
+    epoch_items,
+    epoch_seconds,
+    life_series,
+    series,
+    workers_stay,
+)
+from feedrate.memory_records import MemoryWatch
+
+PRIVATE_OF_MAIN = of_main(figures.private)
+
+
+def test_one_value_an_epoch_is_its_lowest() -> None:
+    """What is in flight comes and goes; the lowest look of each epoch has none of it."""
+    watch = make_watch(epochs=10, main=lambda time: 100 * MIB + (time % 1 > 0.3) * 50 * MIB)
+    made = series(watch, PRIVATE_OF_MAIN)
+    assert made is not None
+    assert (made.per, made.items) == ("epoch", 1000)
+    assert made.values == (100.0 * MIB,) * 10
+
+
+def test_only_phases_that_every_epoch_has_are_compared() -> None:
+    watch = make_watch(epochs=10, main=lambda time: (200 - 100 * (time % 1 == 0.5)) * MIB)
+    missing = tuple(
+        look for look in watch.looks if not (look.epoch % 2 and abs(look.phase - 0.5) < 0.01)
+    )
+    made = series(msgspec.structs.replace(watch, looks=missing), PRIVATE_OF_MAIN)
+    assert made is not None
+    assert set(made.values) == {200.0 * MIB}
+
+
+def test_few_long_epochs_are_cut_into_stretches() -> None:
+    watch = make_watch(epochs=2, phases=40, items=10_000, main=rising(100 * MIB))
+    made = series(watch, PRIVATE_OF_MAIN)
+    assert made is not None
+    assert (made.per, len(made.values)) == ("stretch", STRETCHES)
+    assert made.items == pytest.approx(20_000 / STRETCHES)
+    steps = [b - a for a, b in zip(made.values, made.values[1:], strict=False)]
+    assert sum(steps) / len(steps) == pytest.approx(200 * MIB / STRETCHES, rel=0.1)
+
+
+def test_an_epoch_that_never_ends_has_stretches() -> None:
+    watch = make_watch(epochs=1, phases=48, complete_epochs=0)
+    made = series(watch, PRIVATE_OF_MAIN)
+    assert made is not None
+    assert made.per == "stretch"
+    assert epoch_items(watch) is None
+    assert epoch_seconds(watch) is None
+
+
+def test_an_epoch_that_was_cut_short_does_not_count() -> None:
+    watch = make_watch(epochs=11, main=lambda time: (1 if time < 10 else 9) * MIB)
+    cut = msgspec.structs.replace(watch, complete_epochs=10)
+    made = series(cut, PRIVATE_OF_MAIN)
+    assert made is not None
+    assert len(made.values) == 10
+
+
+def test_lives_of_one_epoch_are_laid_over_one_another() -> None:
+    watch = make_watch(epochs=3, persistent=False, worker=rising(80 * MIB, 50 * MIB))
+    made = life_series(watch, of_workers(figures.private))
+    assert made is not None
+    assert made.per == "life"
+    assert made.items == 125
+    assert made.values == tuple(10.0 * MIB * k for k in range(9))
+    assert not workers_stay(watch)
+
+
+def test_workers_that_stay_are_known_by_their_numbers() -> None:
+    assert workers_stay(make_watch(persistent=True))
+    assert not workers_stay(make_watch(persistent=False))
+    assert workers_stay(make_watch(epochs=1, persistent=True))
+
+
+def test_a_figure_of_workers_is_their_mean() -> None:
+    """One that ends takes nothing off it."""
+    watch = make_watch(epochs=10, worker_count=lambda epoch: 4 if epoch < 5 else 3)
+    made = series(watch, of_workers(figures.private))
+    assert made is not None
+    assert len(set(made.values)) == 1
+
+
+def test_what_no_look_tells_has_no_series() -> None:
+    watch = make_watch(workers=0)
+    assert series(watch, of_workers(figures.private)) is None
+    assert series(watch, figures.device_allocated) is None
+    assert life_series(watch, of_workers(figures.private)) is None
+    assert series(MemoryWatch(looks=(), complete_epochs=0, num_workers=0), PRIVATE_OF_MAIN) is None
+
+
+def test_the_pace_and_size_of_an_epoch() -> None:
+    watch = make_watch(epochs=4, items=500, epoch_seconds=30, main=0)
+    assert (epoch_items(watch), epoch_seconds(watch)) == (500, 30)
