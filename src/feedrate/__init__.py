@@ -14,16 +14,28 @@ if TYPE_CHECKING:
     from feedrate.api import BenchSuite, bench, load
     from feedrate.errors import FeedrateError
     from feedrate.loader.dataloader import DataLoader
+    from feedrate.remedies.image_files import ImageFiles
+    from feedrate.remedies.image_loader import image_loader
+    from feedrate.remedies.memory_guard import MemoryGuard
+    from feedrate.remedies.seeds import seed_worker
+    from feedrate.remedies.shared_dict import SharedDict
+    from feedrate.remedies.shared_list import SharedList
     from feedrate.tune_api import TuneSuite, tune
 
 __all__ = [
     "BenchSuite",
     "DataLoader",
     "FeedrateError",
+    "ImageFiles",
+    "MemoryGuard",
+    "SharedDict",
+    "SharedList",
     "TuneSuite",
     "__version__",
     "bench",
+    "image_loader",
     "load",
+    "seed_worker",
     "tune",
 ]
 
@@ -31,9 +43,15 @@ _PLACES = {
     "BenchSuite": "feedrate.api",
     "DataLoader": "feedrate.loader.dataloader",
     "FeedrateError": "feedrate.errors",
+    "ImageFiles": "feedrate.remedies.image_files",
+    "MemoryGuard": "feedrate.remedies.memory_guard",
+    "SharedDict": "feedrate.remedies.shared_dict",
+    "SharedList": "feedrate.remedies.shared_list",
     "TuneSuite": "feedrate.tune_api",
     "bench": "feedrate.api",
+    "image_loader": "feedrate.remedies.image_loader",
     "load": "feedrate.api",
+    "seed_worker": "feedrate.remedies.seeds",
     "tune": "feedrate.tune_api",
 }
 

@@ -58,6 +58,10 @@ class MissingExtra(FeedrateError):
     """A package that this verb needs is not installed."""
 
 
+class BrokenImage(FeedrateError):
+    """A file that was to be an image is missing or cannot be decoded."""
+
+
 class MeasuringTimeout(FeedrateError):
     """Every setting stopped delivering batches."""
 
