@@ -69,7 +69,9 @@ def test_an_entry_says_all_that_it_has_to(entry: Entry) -> None:
     assert entry.remedies
     assert entry.role != "note" or entry.severity != "error"
     groups = {"quote", "place"} | {
-        name.rstrip("0123456789") for text in entry.texts for name in re.compile(text).groupindex
+        name.rstrip("0123456789")
+        for text in (*entry.texts, entry.details)
+        for name in re.compile(text).groupindex
     }
     if "told" in entry.what:
         groups |= {"told", "came"}

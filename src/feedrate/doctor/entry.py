@@ -31,9 +31,10 @@ class Entry:
 
     ``texts`` are regular expressions; the entry is found in a line in which one of them is, if
     ``near`` is found around that line and ``far`` is not ("" asks for nothing). Their named groups
-    can be used in ``what``, ``why`` and ``remedies`` as ``{name}``; ``{quote}`` is the line's own
-    message. ``remedies`` begin with the likeliest. ``figures`` are the evidence that this machine
-    can add. ``in_own_code`` tells that the user's own line, if the traceback has one, says where.
+    can be used in ``what``, ``why`` and ``remedies`` as ``{name}``, and those of ``details``, which
+    is looked for around that line; ``{quote}`` is the line's own message. ``remedies`` begin with
+    the likeliest. ``figures`` are the evidence that this machine can add. ``in_own_code`` tells
+    that the user's own line, if the traceback has one, says where.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Entry:
     role: Role = "cause"
     near: str = ""
     far: str = ""
+    details: str = ""
     in_own_code: bool = False
 
 

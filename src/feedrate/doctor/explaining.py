@@ -45,7 +45,11 @@ def explain_text(text: str, facts: Facts | None = None) -> tuple[Explanation, ..
     facts = facts or Facts()
     log = read_log(text)
     hits = [decide(hit, facts) for hit in find(log, CATALOGUE)]
-    hits += _seen(log, hits)
+    seen_hits = list(_seen(log, hits))
+    if any(hit.entry.code.startswith("crash.") for hit in seen_hits):
+        # where a worker stands says more than that it is late
+        hits = [hit for hit in hits if hit.entry.name != "worker-timeout"]
+    hits += seen_hits
     told = _ordered(_without_doubles(_without_consequences(hits, log)))
     return tuple(_explanation(hit, log, facts) for hit in told)
 

@@ -13,7 +13,7 @@ from feedrate.doctor.messages import seen
 from feedrate.measure.blame import Frame, is_own
 
 _THREAD = re.compile(
-    r"^\s*Thread (?:0x[0-9a-fA-F]+|\d+)(?:/\d+)?(?: \[[^\]]*\])?(?: \((?P<state>[^)]*)\))?"
+    r"^\s*Thread(?: (?:0x[0-9a-fA-F]+|\d+))?(?:/\d+)?(?: \[[^\]]*\])?(?: \((?P<state>[^)]*)\))?"
     r'(?:: "(?P<name>[^"]*)")?:?\s*$'
     r"|^\s*(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$"
 )

@@ -80,7 +80,7 @@ def quote(text: str) -> str:
 def fill(template: str, values: dict[str, str]) -> str:
     """Return a template with its names replaced; brackets that stay empty are left out."""
     text = template.format_map(_Values(values))
-    return re.sub(r" \((?:pid )?\)", "", text)
+    return re.sub(r" \((?:pid |exit code |attribute )?\)", "", text)
 
 
 class _Values(dict[str, str]):
@@ -127,8 +127,13 @@ def _values(entry: Entry, text: str, report: Report, place: int) -> dict[str, st
                 for name, value in found.groupdict().items()
                 if value is not None
             }
-            return {**values, "quote": quote(text)}
+            return {**values, **_details(entry, report, place), "quote": quote(text)}
     return None
+
+
+def _details(entry: Entry, report: Report, place: int) -> dict[str, str]:
+    found = re.search(entry.details, report.around(place)) if entry.details else None
+    return {} if found is None else {name: value or "" for name, value in found.groupdict().items()}
 
 
 def _highest(one: dict[str, str], other: dict[str, str]) -> dict[str, str]:

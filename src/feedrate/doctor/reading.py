@@ -92,6 +92,31 @@ TELLING = (
 )
 """Words of which every line that tells of an error has at least one."""
 
+_RARE = (
+    "Traceback",
+    "Error",
+    "Killed",
+    "killed by",
+    "unexpectedly",
+    "terminate called",
+    "core dumped",
+    "exitcode",
+    "oom",
+    "OOM",
+    "No space left",
+    "Too many open",
+    "nable to",
+    "annot ",
+    "Warning",
+    "resource_tracker",
+    "Watchdog",
+    "ancdata",
+    "most recent call first",
+    "(idle)",
+)
+"""Words that healthy logs hardly have, and nearly all that tell of errors: for the middle of a huge
+one, where only what is near them is kept."""
+
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
@@ -213,7 +238,7 @@ class _Keeper:
 
 def _telling_places(chunk: bytes) -> list[int]:
     places = []
-    for word in ("Traceback", "Error", "Killed", "killed", "unexpectedly", "terminate called"):
+    for word in _RARE:
         mark = word.encode()
         place = chunk.find(mark)
         while place >= 0:

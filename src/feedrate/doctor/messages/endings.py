@@ -171,6 +171,26 @@ ENTRIES = (
         figures=("versions",),
     ),
     Entry(
+        name="launcher",
+        code="crash.child_failed",
+        texts=(
+            r"\bChildFailedError\b|\bProcessRaisedException\b|\bRayTaskError\b",
+            r"CalledProcessError: Command .* returned non-zero exit status (?P<exit>\d+)",
+            r"exitcode ?: (?P<exit2>[1-9]\d*) \(pid: ",
+        ),
+        what="a launcher says that a program which it started has failed (exit code {exit})",
+        why="a launcher knows the exit code and nothing else; the error is in the output of that "
+        "program",
+        remedies=(
+            "explain the failed rank's own output (torchrun --log-dir DIR --tee 3 keeps it)",
+            (
+                "decorate main() with torch.distributed.elastic.multiprocessing.errors.record, "
+                "which puts the traceback into the launcher's table"
+            ),
+        ),
+        role="symptom",
+    ),
+    Entry(
         name="rank-ended",
         code="crash.rank_lost",
         texts=(

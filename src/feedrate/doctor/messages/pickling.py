@@ -13,6 +13,8 @@ _LAZILY = (
     "open it lazily in the worker: on first use in __getitem__, not in __init__, and leave it out "
     "in __getstate__"
 )
+_ITEM = r"when serializing dict item '(?P<item>[^']+)'"
+"""Python 3.14 says of what an object was a part, from the inside out."""
 _CANNOT = r"(?:cannot|can't) pickle '?"
 _IO = r"_io\.\w+|(?:\w+\.)*(?:ZipFile|TarFile|GzipFile|ExFileObject)"
 _HANDLES = (
@@ -51,7 +53,7 @@ ENTRIES = (
             r"Can't (?:pickle|get) local object .*<lambda>",
             r"Can't pickle <function .*<lambda>",
         ),
-        what="a lambda cannot be pickled for the workers: {quote}",
+        what="a lambda cannot be pickled for the workers (attribute {item}): {quote}",
         why=_WHY,
         remedies=(
             (
@@ -61,16 +63,18 @@ ENTRIES = (
             _FORK,
         ),
         figures=("start_method",),
+        details=_ITEM,
     ),
     Entry(
         name="pickle-local",
         code="crash.not_picklable",
         texts=(r"Can't (?:pickle|get) local object (?!.*<lambda>)",),
         what="a function or class that is defined inside a function cannot be pickled for the "
-        "workers: {quote}",
+        "workers (attribute {item}): {quote}",
         why=_WHY,
         remedies=("define it at module level", _FORK),
         figures=("start_method",),
+        details=_ITEM,
     ),
     Entry(
         name="pickle-not-found",
@@ -82,7 +86,7 @@ ENTRIES = (
             ),
         ),
         what="an object cannot be pickled for the workers, since its name leads to another one or "
-        "to none: {quote}",
+        "to none (attribute {item}): {quote}",
         why=f"pickle writes down only where a function or class is to be found; {_WHY}",
         remedies=(
             (
@@ -92,6 +96,7 @@ ENTRIES = (
             _FORK,
         ),
         figures=("start_method",),
+        details=_ITEM,
     ),
     Entry(
         name="pickle-h5py",
@@ -107,17 +112,18 @@ ENTRIES = (
         code="crash.not_picklable",
         texts=(rf"{_CANNOT}(?P<kind>{_IO}|{_HANDLES}){_END}",),
         what="an open file, connection or database in the dataset cannot be pickled for the "
-        "workers ({kind})",
+        "workers ({kind}) (attribute {item})",
         why=f"an open handle belongs to the process that opened it; {_WHY}",
         remedies=(_LAZILY, _FORK),
         figures=("start_method",),
+        details=_ITEM,
     ),
     Entry(
         name="pickle-lock",
         code="crash.not_picklable",
         texts=(rf"{_CANNOT}(?P<kind>{_LOCKS}|{_REFERENCES}){_END}",),
         what="a lock, thread, queue or weak reference in the dataset cannot be pickled for the "
-        "workers ({kind})",
+        "workers ({kind}) (attribute {item})",
         why=f"it means something in one process only, and a logger, client or cache mostly holds "
         f"it; {_WHY}",
         remedies=(
@@ -128,12 +134,13 @@ ENTRIES = (
             _FORK,
         ),
         figures=("start_method",),
+        details=_ITEM,
     ),
     Entry(
         name="pickle-generator",
         code="crash.not_picklable",
         texts=(rf"{_CANNOT}(?P<kind>generator|async_generator|coroutine){_END}",),
-        what="a generator in the dataset cannot be pickled for the workers",
+        what="a generator in the dataset cannot be pickled for the workers (attribute {item})",
         why=f"where a generator stands in its code cannot be written down; {_WHY}",
         remedies=(
             "make the generator in __iter__ or __getitem__, in the worker",
@@ -141,15 +148,18 @@ ENTRIES = (
             _FORK,
         ),
         figures=("start_method",),
+        details=_ITEM,
     ),
     Entry(
         name="pickle-module",
         code="crash.not_picklable",
         texts=(rf"{_CANNOT}module{_END}",),
-        what="a module kept in an attribute (self.np = numpy) cannot be pickled for the workers",
+        what="a module kept in an attribute (self.np = numpy) cannot be pickled for the "
+        "workers (attribute {item})",
         why=_WHY,
         remedies=("import it at the top of the file, or in the method that uses it", _FORK),
         figures=("start_method",),
+        details=_ITEM,
     ),
     Entry(
         name="pickle-compiled",
@@ -159,10 +169,12 @@ ENTRIES = (
             r"cannot be converted to a Python object for pickling",
             r"[Pp]ickling (?:of|an) .*(?:not (?:supported|enabled|allowed)|disallowed)",
         ),
-        what="an object of a compiled library cannot be pickled for the workers: {quote}",
+        what="an object of a compiled library cannot be pickled for the workers (attribute "
+        "{item}): {quote}",
         why=f"a class of a compiled library says nothing of how to write its objects down; {_WHY}",
         remedies=(_LAZILY.replace("open it", "make it"), _FORK),
         figures=("start_method",),
+        details=_ITEM,
     ),
     Entry(
         name="pickle-graph",
@@ -182,7 +194,8 @@ ENTRIES = (
         name="pickle-other",
         code="crash.not_picklable",
         texts=(rf"{_CANNOT}(?!{_LISTED}{_END})(?P<kind>[\w.]+){_END}",),
-        what="an object in the dataset or the loader's functions cannot be pickled ({kind})",
+        what="an object in the dataset or the loader's functions cannot be pickled ({kind}) "
+        "(attribute {item})",
         why=_WHY,
         remedies=(
             (
@@ -192,6 +205,7 @@ ENTRIES = (
             _FORK,
         ),
         figures=("start_method",),
+        details=_ITEM,
     ),
     Entry(
         name="pickle-recursion",
