@@ -32,8 +32,10 @@ _LAUNCHERS = re.compile(
 """Errors with which a launcher says that something that it started has failed."""
 _CAUGHT = re.compile(r"Caught \w+ in (?P<where>DataLoader worker process \d+|pin memory thread)")
 _REMARKS = ("Warning", "KeyboardInterrupt")
+_WHY_LATE = ("batch-not-sent", *(entry.name for entry in seen.ENTRIES if "hang" in entry.name))
+"""Entries that say why no batch came, and not only that none did."""
+_OF_OTHERS = ("crash.rank_lost", "crash.child_failed")
 _AT_THE_END = ("end-of-program", "iterator-in-other-process")
-_ROLES = {"cause": 0, "symptom": 1, "note": 2}
 
 
 def explain_text(text: str, facts: Facts | None = None) -> tuple[Explanation, ...]:
@@ -45,11 +47,7 @@ def explain_text(text: str, facts: Facts | None = None) -> tuple[Explanation, ..
     facts = facts or Facts()
     log = read_log(text)
     hits = [decide(hit, facts) for hit in find(log, CATALOGUE)]
-    seen_hits = list(_seen(log, hits))
-    if any(hit.entry.code.startswith("crash.") for hit in seen_hits):
-        # where a worker stands says more than that it is late
-        hits = [hit for hit in hits if hit.entry.name != "worker-timeout"]
-    hits += seen_hits
+    hits += list(_seen(log, hits))
     told = _ordered(_without_doubles(_without_consequences(hits, log)))
     return tuple(_explanation(hit, log, facts) for hit in told)
 
@@ -172,6 +170,8 @@ def _ranks(line: Line) -> set[int]:
 
 def _without_consequences(hits: Sequence[Hit], log: Log) -> list[Hit]:
     """Leave out what follows from a cause that is known, or from a program's end."""
+    if any(hit.entry.name in _WHY_LATE for hit in hits):
+        hits = [hit for hit in hits if hit.entry.name != "worker-timeout"]
     if any(hit.entry.role == "cause" for hit in hits):
         return [hit for hit in hits if hit.entry.role != "symptom"]
     if any(map(_failed, log.reports)):
@@ -187,17 +187,16 @@ def _without_consequences(hits: Sequence[Hit], log: Log) -> list[Hit]:
 def _ordered(hits: Sequence[Hit]) -> list[Hit]:
     """Put what ended the program first: the last report, and in it the first error.
 
-    What only follows from others is read the other way round: the earliest is the nearest to them.
+    Of symptoms only the earliest is kept, which is the nearest to the cause, and what others say of
+    a failure only where nothing else is known.
     """
-    return sorted(
-        hits,
-        key=lambda hit: (
-            _ROLES[hit.entry.role],
-            hit.entry.severity == "info",
-            -hit.report if hit.entry.role == "cause" else hit.report,
-            hit.line.number,
-        ),
+    causes, symptoms, notes = (
+        [hit for hit in hits if hit.entry.role == role] for role in ("cause", "symptom", "note")
     )
+    causes.sort(key=lambda hit: (-hit.report, hit.line.number))
+    symptoms.sort(key=lambda hit: (hit.entry.code in _OF_OTHERS, hit.report, hit.line.number))
+    notes.sort(key=lambda hit: (hit.entry.severity == "info", hit.line.number))
+    return [*causes, *symptoms[:1], *notes]
 
 
 def _without_doubles(hits: Sequence[Hit]) -> list[Hit]:

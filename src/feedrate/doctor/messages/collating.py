@@ -70,7 +70,11 @@ ENTRIES = (
     Entry(
         name="none-item",
         code="crash.collate_type",
-        texts=(r"found <class 'NoneType'>", r"but got NoneType"),
+        texts=(
+            r"found <class 'NoneType'>",
+            r"but got NoneType",
+            r"'NoneType' object has no attribute 'numel'",
+        ),
         what="an item of the batch, or a part of one, is None",
         why="__getitem__ (or a transform) returned nothing: a branch without return, or a read "
         "that failed and was passed over",
@@ -88,6 +92,7 @@ ENTRIES = (
             r"batch must contain tensors, numpy arrays, numbers, dicts or lists; found",
             r"expected Tensor as element \d+ in argument 0, but got",
             r"can't convert np\.ndarray of type numpy\.\w+",
+            r"'(?!NoneType)\w+' object has no attribute 'numel'",
         ),
         what="items hold something that default_collate cannot put into a batch: {quote}",
         why="it joins tensors, arrays, numbers, strings, and lists and dicts of these; an image, "

@@ -13,6 +13,8 @@ _LAZILY = (
     "open it lazily in the worker: on first use in __getitem__, not in __init__, and leave it out "
     "in __getstate__"
 )
+_SENDING = r"in _feed\b"
+"""Not the dataset on its way to a worker, but a batch on its way back."""
 _ITEM = r"when serializing dict item '(?P<item>[^']+)'"
 """Python 3.14 says of what an object was a part, from the inside out."""
 _CANNOT = r"(?:cannot|can't) pickle '?"
@@ -63,6 +65,7 @@ ENTRIES = (
             _FORK,
         ),
         figures=("start_method",),
+        far=_SENDING,
         details=_ITEM,
     ),
     Entry(
@@ -74,6 +77,7 @@ ENTRIES = (
         why=_WHY,
         remedies=("define it at module level", _FORK),
         figures=("start_method",),
+        far=_SENDING,
         details=_ITEM,
     ),
     Entry(
@@ -96,12 +100,14 @@ ENTRIES = (
             _FORK,
         ),
         figures=("start_method",),
+        far=_SENDING,
         details=_ITEM,
     ),
     Entry(
         name="pickle-h5py",
         code="crash.not_picklable",
         texts=(r"h5py objects cannot be pickled", r"_h5py|h5py\._\w+\.\w+ .*cannot be pickled"),
+        far=_SENDING,
         what="an open h5py file in the dataset cannot be pickled for the workers",
         why=f"an open file belongs to the process that opened it; {_WHY}",
         remedies=(_LAZILY.replace("open it", "open the h5py file"), _FORK),
@@ -116,6 +122,7 @@ ENTRIES = (
         why=f"an open handle belongs to the process that opened it; {_WHY}",
         remedies=(_LAZILY, _FORK),
         figures=("start_method",),
+        far=_SENDING,
         details=_ITEM,
     ),
     Entry(
@@ -134,6 +141,7 @@ ENTRIES = (
             _FORK,
         ),
         figures=("start_method",),
+        far=_SENDING,
         details=_ITEM,
     ),
     Entry(
@@ -148,6 +156,7 @@ ENTRIES = (
             _FORK,
         ),
         figures=("start_method",),
+        far=_SENDING,
         details=_ITEM,
     ),
     Entry(
@@ -159,6 +168,7 @@ ENTRIES = (
         why=_WHY,
         remedies=("import it at the top of the file, or in the method that uses it", _FORK),
         figures=("start_method",),
+        far=_SENDING,
         details=_ITEM,
     ),
     Entry(
@@ -174,6 +184,7 @@ ENTRIES = (
         why=f"a class of a compiled library says nothing of how to write its objects down; {_WHY}",
         remedies=(_LAZILY.replace("open it", "make it"), _FORK),
         figures=("start_method",),
+        far=_SENDING,
         details=_ITEM,
     ),
     Entry(
@@ -205,6 +216,7 @@ ENTRIES = (
             _FORK,
         ),
         figures=("start_method",),
+        far=_SENDING,
         details=_ITEM,
     ),
     Entry(
