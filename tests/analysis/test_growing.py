@@ -164,6 +164,13 @@ def test_the_forecast_against_each_limit() -> None:
     assert seconds["/dev/shm"] == pytest.approx(5 * 60)
 
 
+def test_what_open_files_take_is_told_once() -> None:
+    watch = make_watch(worker_descriptors=rising(200, 10), worker=rising(MIB, 100 * MIB))
+    assert set(growing(watch)) == {"memory.fd_growth_worker"}
+    watch = make_watch(worker_descriptors=rising(20, 10), worker=rising(MIB, 100 * MIB))
+    assert set(growing(watch)) == {"memory.fd_growth_worker", "memory.worker_growth"}
+
+
 def test_swapped_memory_counts() -> None:
     watch = make_watch(main=300 * MIB)
     looks = tuple(

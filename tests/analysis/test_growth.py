@@ -117,6 +117,20 @@ def test_noise_leaves_it_open_until_there_are_enough() -> None:
     assert growth(noisy[: 12 + 3 * found.more], SCALE).verdict == "none"
 
 
+def test_noise_far_from_any_limit_may_hide_more() -> None:
+    far = Scale(matters=SCALE.matters, resolution=SCALE.resolution, tolerated=20 * MIB)
+    noisy = BASE + np.random.default_rng(3).normal(0, MIB, 12)
+    found = growth(noisy.tolist(), far)
+    assert found.verdict == "none"
+    assert found.hidden is not None
+    assert SCALE.matters < found.hidden < far.tolerated
+    # Not where there is a trend, sure or not.
+    for rate in (0.3 * MIB, MIB):
+        rising = (noisy + rate * np.arange(12)).tolist()
+        if growth(rising, far).interval.low > 0:
+            assert growth(rising, far).verdict != "none"
+
+
 def test_a_step_is_waited_out() -> None:
     found = growth([0.0] * 5 + [2.0 * MIB] * 5, SCALE)
     assert (found.verdict, found.more) == ("undecided", 5)

@@ -68,6 +68,12 @@ def test_a_leak_whose_end_is_far_is_a_warning() -> None:
     )
 
 
+def test_a_limit_that_is_reached() -> None:
+    watch = make_watch(main_descriptors=rising(100, 200))
+    finding = one(watch, "memory.fd_growth_main")
+    assert "the limit of descriptors is reached." in finding.title
+
+
 def test_no_known_limit() -> None:
     finding = one(make_watch(worker=rising(MIB), room=MemoryRoom()), "memory.worker_growth")
     assert "with no end in sight" in finding.title
@@ -99,6 +105,7 @@ def test_copies_on_write() -> None:
         assert word in finding.title
     assert "SharedList" in finding.remedy
     assert [each.code for each in judge(watch) if is_leak(each)] == ["memory.cow_growth"]
+    assert not any(each.code == "memory.no_growth" for each in judge(watch))
 
 
 def rising_towards(plateau: float, per_epoch: float) -> Callable[[float], float]:

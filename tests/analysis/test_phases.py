@@ -75,6 +75,15 @@ def test_lives_of_one_epoch_are_laid_over_one_another() -> None:
     assert not workers_stay(watch)
 
 
+def test_looks_may_go_round_the_phases() -> None:
+    """Where looks are dear an epoch has two: the first, and another one each time."""
+    watch = make_watch(epochs=8, persistent=False, worker=rising(80 * MIB, 50 * MIB))
+    seldom = tuple(look for look in watch.looks if look.phase * 8 in (0, look.epoch % 8 + 1))
+    made = life_series(msgspec.structs.replace(watch, looks=seldom), of_workers(figures.private))
+    assert made is not None
+    assert made.values == tuple(10.0 * MIB * k for k in range(9))
+
+
 def test_workers_that_stay_are_known_by_their_numbers() -> None:
     assert workers_stay(make_watch(persistent=True))
     assert not workers_stay(make_watch(persistent=False))

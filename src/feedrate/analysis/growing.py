@@ -6,7 +6,7 @@ process keeps also fill ``/dev/shm``, and the device's cache reserves what tenso
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -22,6 +22,10 @@ from feedrate.memory_records import GrowthCause, MemoryWatch
 _MOST_OF_IT = 0.5
 _PYTHONS = 0.2
 """Python's allocations explain less than this share of a growth in C."""
+_FAR_EPOCHS = 1000
+"""What reaches a limit after more epochs than this may hide in noise; it is told how much."""
+_OPEN_FILE = 16 * 1024
+"""An open file takes a few kibibytes of memory: its object and its buffer."""
 _CACHE_RATIO = 0.12
 _CACHE_ITEM = 1024.0
 """A cache is one that keeps a kibibyte or more of each item."""
@@ -70,23 +74,45 @@ class Grown(msgspec.Struct, frozen=True, kw_only=True):
 
 def everything(watch: MemoryWatch) -> tuple[Grown, ...]:
     """Return each figure that could be read, growing or not."""
-    return tuple(
-        found
+    found = [
+        each
         for look_at in (_main, _workers, _kept_batches, _descriptors, _processes, _shm, _device)
-        for found in look_at(watch)
+        for each in look_at(watch)
+    ]
+    return tuple(each for each in found if not _is_of_open_files(each, found))
+
+
+def _is_of_open_files(made: Grown, among: Iterable[Grown]) -> bool:
+    """Tell whether a process grows by no more than what the files take that it leaves open."""
+    opening = {
+        "memory.main_step_growth": "memory.fd_growth_main",
+        "memory.worker_growth": "memory.fd_growth_worker",
+    }
+    return made.cause is None and any(
+        made.growth.slope <= _OPEN_FILE * other.growth.slope
+        for other in among
+        if made.is_growing and other.code == opening.get(made.code)
     )
 
 
 def _main(watch: MemoryWatch) -> list[Grown]:
     cause = _cause(watch, "main")
-    made = _of_bytes(watch, "memory of the main process", of_main(figures.private), cause=cause)
+    made = _of_bytes(
+        watch,
+        "memory of the main process",
+        of_main(figures.private),
+        watch.room.memory,
+        cause=cause,
+    )
     return _coded(watch, made, _code_of(cause, "memory.main_step_growth"), _memory(watch))
 
 
 def _workers(watch: MemoryWatch) -> list[Grown]:
     cause = _cause(watch, "worker")
     figure = of_workers(figures.private)
-    made = _of_bytes(watch, "memory of a worker", figure, cause=cause, in_workers=True)
+    made = _of_bytes(
+        watch, "memory of a worker", figure, watch.room.memory, cause=cause, in_workers=True
+    )
     if made is None:
         return []
     code = _code_of(cause, "memory.worker_growth")
@@ -101,7 +127,8 @@ def _workers(watch: MemoryWatch) -> list[Grown]:
 
 def _kept_batches(watch: MemoryWatch) -> list[Grown]:
     figure = of_main(figures.shared_memory)
-    made = _of_bytes(watch, "shared memory that the main process holds", figure)
+    name = "shared memory that the main process holds"
+    made = _of_bytes(watch, name, figure, watch.room.memory)
     return _coded(watch, made, "memory.main_step_growth", _memory(watch))
 
 
@@ -129,8 +156,8 @@ def _processes(watch: MemoryWatch) -> list[Grown]:
 
 
 def _shm(watch: MemoryWatch) -> list[Grown]:
-    made = _of_bytes(watch, "files in /dev/shm", figures.shm_bytes)
-    kept = _of_bytes(watch, "", of_main(figures.shared_memory))
+    made = _of_bytes(watch, "files in /dev/shm", figures.shm_bytes, watch.room.shm)
+    kept = _of_bytes(watch, "", of_main(figures.shared_memory), watch.room.memory)
     # What the main process maps is batches that it keeps, told as that.
     kept_rate = kept.growth.slope if kept is not None and kept.is_growing else 0.0
     if made is not None and 0 < _MOST_OF_IT * made.growth.slope <= kept_rate:
@@ -139,9 +166,11 @@ def _shm(watch: MemoryWatch) -> list[Grown]:
 
 
 def _device(watch: MemoryWatch) -> list[Grown]:
-    tensors = _of_bytes(watch, "device memory of tensors", figures.device_allocated)
-    cache = _of_bytes(watch, "device memory that torch's cache reserves", figures.device_reserved)
-    pinned = _of_bytes(watch, "pinned host memory", figures.pinned)
+    left = watch.room.device
+    tensors = _of_bytes(watch, "device memory of tensors", figures.device_allocated, left)
+    name = "device memory that torch's cache reserves"
+    cache = _of_bytes(watch, name, figures.device_reserved, left)
+    pinned = _of_bytes(watch, "pinned host memory", figures.pinned, watch.room.memory)
     limit = ("device memory", watch.room.device)
     found = _coded(watch, tensors, "memory.device_growth", limit)
     if tensors is None or not tensors.is_growing:
@@ -173,17 +202,18 @@ def _of_bytes(
     watch: MemoryWatch,
     name: str,
     figure: Figure,
+    left: int | None,
     *,
     cause: GrowthCause | None = None,
     in_workers: bool = False,
 ) -> Grown | None:
-    return _judged(watch, name, "bytes", figure, Scale.of_bytes, in_workers, cause)
+    return _judged(watch, name, "bytes", figure, Scale.of_bytes, left, in_workers, cause)
 
 
 def _of_counts(
     watch: MemoryWatch, name: str, figure: Figure, *, in_workers: bool = False
 ) -> Grown | None:
-    return _judged(watch, name, "count", figure, Scale.of_counts, in_workers, None)
+    return _judged(watch, name, "count", figure, Scale.of_counts, None, in_workers, None)
 
 
 def _judged(
@@ -191,7 +221,8 @@ def _judged(
     name: str,
     unit: str,
     figure: Figure,
-    scale: Callable[[float, int], Scale],
+    scale_of: Callable[[float, int], Scale],
+    left: int | None,
     in_workers: bool,
     cause: GrowthCause | None,
 ) -> Grown | None:
@@ -200,8 +231,12 @@ def _judged(
     if made is None:
         return None
     count = max((len(look.workers) for look in watch.looks), default=0) if in_workers else 1
-    verdict = growth(made.values, scale(made.items, max(1, count)), made.blur)
     an_epoch = epoch_items(watch)
+    scale = scale_of(made.items, max(1, count))
+    if left is not None and an_epoch:
+        far = left / _FAR_EPOCHS * made.items / an_epoch / max(1, count)
+        scale = msgspec.structs.replace(scale, tolerated=far)
+    verdict = growth(made.values, scale, made.blur)
     rate = verdict.slope * count / made.items
     return Grown(
         figure=name,

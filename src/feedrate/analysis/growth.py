@@ -9,7 +9,8 @@ One value for each epoch (`feedrate.analysis.phases` makes them). A verdict "gro
 - a second look: the same was true two epochs before, and the last third still rises at half the
   pace of the third before it, or more.
 
-"none" needs the opposite: no growth above what matters could hide in the tail. Between them the
+"none" needs the opposite: no growth above what matters could hide in the tail; or there is no trend
+in it, and what could hide is far from any limit. Between them the
 answer is "undecided", with how many more epochs it takes; the fewest for any verdict are 9.
 
 Without noise "grows" takes those 9 at any rate that matters, 200 bytes an item too. With Gaussian
@@ -64,10 +65,13 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
 
     ``matters`` is the least growth per epoch that is worth a word. ``resolution`` is what may be
     taken without the figure moving: an allocator gives out what it holds before it asks for more.
+    ``tolerated``, where it is more than what matters, is how much may hide in a figure that moves
+    up and down without a trend: the limit is far away at that rate.
     """
 
     matters: float
     resolution: float
+    tolerated: float = 0.0
 
     @staticmethod
     def of_bytes(items: float, processes: int = 1) -> Scale:
@@ -142,8 +146,9 @@ def growth(values: Sequence[float], scale: Scale, blur: float = 0.0) -> Growth:
 
 def _calm(made: Growth, late: Tail, scale: Scale) -> Growth:
     """Return the verdict where nothing is suspected: how much could hide all the same?"""
-    enough = made.hidden is not None and made.hidden <= scale.matters
-    if enough and made.values >= FEWEST_EPOCHS:
+    hidden = made.hidden or 0.0
+    no_trend = late.interval.low <= 0 and hidden <= scale.tolerated
+    if (hidden <= scale.matters or no_trend) and made.values >= FEWEST_EPOCHS:
         return replace(made, verdict="none")
     return replace(made, more=_more(made, late, scale))
 

@@ -20,6 +20,8 @@ from feedrate.records import Evidence, Finding, Severity
 
 SOON_SECONDS = 24 * 3600
 HARMLESS = frozenset({"memory.device_cache", "memory.allocator_pages", "memory.warm_up"})
+_MOST_WORKERS = 100
+"""Nobody wants more workers than that."""
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -40,7 +42,7 @@ def judge(watch: MemoryWatch) -> tuple[Finding, ...]:
     if is_open:
         found.append(_undecided(watch, is_open))
     calm = [each for each in figures if each.growth.verdict == "none"]
-    if calm and not is_open and not any(each.is_growing for each in figures):
+    if calm and not found:
         found.append(_no_growth(watch, calm))
     found += harmless(watch, figures)
     return tuple(sorted(found, key=lambda each: _ORDER[each.severity]))
@@ -116,12 +118,15 @@ def _until(made: Grown) -> str:
     when = made.forecast
     if when is None:
         return "" if made.within_epoch else ", with no end in sight"
-    reached = f"after about {units.number(max(1, round(when.items)))} more items"
-    if when.epochs is not None:
-        reached = f"after about {units.number(max(1, round(when.epochs)))} more epochs"
-    if when.seconds is not None:
-        reached += f" ({units.duration(when.seconds)} at this pace)"
-    return f"; the limit of {when.limit} ({amount(when.left, made.unit)} left) is reached {reached}"
+    if when.left == 0:
+        return f"; the limit of {when.limit} is reached"
+    count, what = (when.items, "item") if when.epochs is None else (when.epochs, "epoch")
+    more = max(1, round(count))
+    pace = "" if when.seconds is None else f" ({units.duration(when.seconds)} at this pace)"
+    return (
+        f"; the limit of {when.limit} ({amount(when.left, made.unit)} left) is reached after about "
+        f"{units.number(more)} more {what}{'' if more == 1 else 's'}{pace}"
+    )
 
 
 def _place(cause: GrowthCause) -> str:
@@ -158,7 +163,7 @@ def _copied(copied: CopyOnWrite) -> Finding:
         f"by reading them (copy-on-write). It ends: {about} {units.size(final)} per worker, "
         f"{units.size(copied.total)} in all workers"
     )
-    if copied.too_many is not None:
+    if copied.too_many is not None and copied.too_many <= _MOST_WORKERS:
         title += f"; from {workers(copied.too_many)} on that no longer fits the memory"
     evidence = [
         figure("copied per worker so far", copied.copied, "bytes"),

@@ -88,26 +88,22 @@ def series(watch: MemoryWatch, figure: Figure) -> Series | None:
 def life_series(watch: MemoryWatch, figure: Figure) -> Series | None:
     """Return what a figure gains over an epoch, from phase to phase: the median of the epochs.
 
-    Each begins at 0 with its own first look. ``None`` where no epoch is complete or the looks
-    within epochs are too few.
+    Each begins at 0 with its own first look; not all need looks at the same phases after it.
+    ``None`` where no epoch is complete or some phase has no look in any.
     """
     items = epoch_items(watch)
-    gains: list[dict[int, float]] = []
+    gains: dict[int, list[float]] = {}
     for epoch in range(watch.complete_epochs):
         within = [
             (_bin(look.phase), value)
             for look in watch.looks
             if look.epoch == epoch and look.workers and (value := figure(look)) is not None
         ]
-        if len(within) > 1:
-            start = within[0][1]
-            gains.append({place: value - start for place, value in reversed(within)})
-    if items is None or not gains:
+        for place, value in within:
+            gains.setdefault(place, []).append(value - within[0][1])
+    if items is None or set(gains) != set(range(BINS + 1)):
         return None
-    common = sorted(set.intersection(*(set(gain) for gain in gains)))
-    if len(common) < BINS:
-        return None
-    values = tuple(float(np.median([gain[place] for gain in gains])) for place in common)
+    values = tuple(float(np.median(gains[place])) for place in sorted(gains))
     return Series(values=values, items=items / BINS, per="life")
 
 
@@ -137,9 +133,12 @@ def _by_epoch(looks: Sequence[tuple[MemoryLook, float]], watch: MemoryWatch) -> 
     common = sorted(set.intersection(*map(set, found.values()))) if found else []
     if items is None or not common:
         return None
-    rows = [[found[epoch][place] for place in common] for epoch in sorted(found)]
+    epochs = [found[epoch] for epoch in sorted(found)]
     return Series(
-        values=tuple(min(row) for row in rows), items=items, per="epoch", blur=_blur(rows)
+        values=tuple(min(least[place] for place in common) for least in epochs),
+        items=items,
+        per="epoch",
+        blur=_blur([[least[place] for place in sorted(least)] for least in epochs]),
     )
 
 
