@@ -15,7 +15,10 @@ _COMMAND = (
     "import sys\n"
     "if sys.path[:1] == ['']: del sys.path[0]\n"  # a script does not see the current folder
     "from feedrate.measure.running import main\n"
-    "main(sys.argv[1:])\n"
+    "def told(error):\n"
+    "    from feedrate.cli.explaining import explain_death\n"
+    "    explain_death(error)\n"
+    "main(sys.argv[1:], on_death=told)\n"
 )
 
 CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": True}
@@ -36,7 +39,7 @@ def run(
     Loaders of map-style datasets start with one worker and grow while training goes on, to the
     fewest that feed the loop as well as any number can. Everything else is as with python SCRIPT:
     input, output, signals and exit code. At the end one line on standard error says what the
-    loaders came to.
+    loaders came to; a script that dies of an error that feedrate explain knows is explained there.
     """
     place, *argv = script
     if not place or place.startswith("-"):

@@ -13,7 +13,7 @@ import functools
 import os
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,10 +30,15 @@ _MODULE = "-m"
 _OWN = str(Path(__file__).parent)
 
 
-def main(words: Sequence[str], steering: Steering | None = None) -> None:
+def main(
+    words: Sequence[str],
+    steering: Steering | None = None,
+    on_death: Callable[[BaseException], None] = lambda _: None,
+) -> None:
     """Run ``script.py args...`` or ``-m module args...``; errors and exit codes are the script's.
 
-    To be called in a fresh process, before torch is imported.
+    To be called in a fresh process, before torch is imported. ``on_death`` is called with the error
+    that ends the script, after Python has shown it.
     """
     steering = steering or Steering()
     is_module = words[0] == _MODULE
@@ -50,7 +55,7 @@ def main(words: Sequence[str], steering: Steering | None = None) -> None:
     except SystemExit:
         raise
     except BaseException as error:
-        _show_as_the_scripts(_beyond_ours(error.__traceback__))
+        _show_as_the_scripts(_beyond_ours(error.__traceback__), on_death)
         raise
 
 
@@ -66,7 +71,9 @@ def _beyond_ours(trace: types.TracebackType | None) -> types.TracebackType | Non
     return trace
 
 
-def _show_as_the_scripts(trace: types.TracebackType | None) -> None:
+def _show_as_the_scripts(
+    trace: types.TracebackType | None, on_death: Callable[[BaseException], None]
+) -> None:
     """Let an error that nobody catches be shown as Python would show it without us."""
     show = sys.excepthook
 
@@ -74,6 +81,8 @@ def _show_as_the_scripts(trace: types.TracebackType | None) -> None:
         kind: type[BaseException], error: BaseException, _: types.TracebackType | None
     ) -> None:
         show(kind, error.with_traceback(trace), trace)
+        if isinstance(error, Exception):  # and not Ctrl-C
+            on_death(error)
 
     sys.excepthook = hook
 
