@@ -164,18 +164,22 @@ class Work:
         return options
 
 
+KINDS: dict[str, Callable[[], Work]] = {
+    "storage": lambda: Work("waits for storage (5 ms an item)", Waits(), 16, sleeping_step(0.008)),
+    "jpeg": lambda: Work("decodes JPEG photographs", Photographs(), 32, sleeping_step(0.004)),
+    "tiny": lambda: Work("tiny items", Tiny(), 256, sleeping_step(0.001)),
+    "big": lambda: Work("big batches (24 MiB)", Big(), 32, sleeping_step(0.002)),
+    "slow_step": lambda: Work("a slow step (60 ms)", Photographs(), 8, sleeping_step(0.06)),
+    "uneven": lambda: Work("items of uneven cost", Uneven(), 8, sleeping_step(0.004)),
+    "text": lambda: Work("text, padded", Texts(), 64, sleeping_step(0.004), pad),
+    "memory": lambda: Work("tensors in memory", InMemory(), 128, sleeping_step(0.004)),
+}
+"""How each kind of work is made, by its short name."""
+
+
 def all_work() -> list[Work]:
     """Return the eight kinds."""
-    return [
-        Work("waits for storage (5 ms an item)", Waits(), 16, sleeping_step(0.008)),
-        Work("decodes JPEG photographs", Photographs(), 32, sleeping_step(0.004)),
-        Work("tiny items", Tiny(), 256, sleeping_step(0.001)),
-        Work("big batches (24 MiB)", Big(), 32, sleeping_step(0.002)),
-        Work("a slow step (60 ms)", Photographs(), 8, sleeping_step(0.06)),
-        Work("items of uneven cost", Uneven(), 8, sleeping_step(0.004)),
-        Work("text, padded", Texts(), 64, sleeping_step(0.004), pad),
-        Work("tensors in memory", InMemory(), 128, sleeping_step(0.004)),
-    ]
+    return [make() for make in KINDS.values()]
 
 
 def rate(iterator: Any, step: Step, seconds: float, multiple: int = 1) -> float:
