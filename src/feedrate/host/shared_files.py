@@ -63,6 +63,8 @@ def remove_files_of(pid: int, folder: Path = SHARED_FOLDER) -> None:
     was never sent. The process must have ended.
     """
     with contextlib.suppress(OSError):
-        for path in folder.glob(f"torch_{pid}_*"):
-            with contextlib.suppress(OSError):
-                path.unlink()
+        # One pattern for all, since Python keeps what it has made of each.
+        for path in folder.glob("torch_*"):
+            if path.name.startswith(f"torch_{pid}_"):
+                with contextlib.suppress(OSError):
+                    path.unlink()

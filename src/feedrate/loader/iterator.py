@@ -244,7 +244,8 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
                 self._crew.retire(worker)
             self._work.next()
             return
-        self._fetches.append((delivery.fetch_seconds, delivery.cpu_seconds))
+        if self._pilot is not None:  # who else would take them?
+            self._fetches.append((delivery.fetch_seconds, delivery.cpu_seconds))
         self._work.ledger.arrive(delivery.number, delivery.data)
 
     # Growing and shrinking
