@@ -29,7 +29,7 @@ import psutil
 import torture_page
 from torture_content import Content, Numbers, expected, fingerprint, gather
 from torture_keeping import Buffer, Children, Hands, Kept, Tally
-from torture_memory import Look, look, mapped_arenas
+from torture_memory import MIB, Look, look, mapped_arenas
 from torture_outcome import Config, Outcome
 
 from feedrate.loader.allowance import allowance
@@ -182,7 +182,7 @@ class Torture:
         now = time.monotonic()
         if now >= self._next_look:
             self._next_look = now + self.config.window_seconds
-            self._looks.append(look(now - self._start, self._buffer.size))
+            self._looks.append(look(now - self._start, self.tally.batches, self._buffer.size))
 
 
 def torture(config: Config) -> Outcome:
@@ -221,18 +221,25 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, help="instead of --minutes")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    each = (given.seconds or 60 * given.minutes) / 3
+    whole = given.seconds or 60 * given.minutes
     logging.getLogger("feedrate").setLevel(logging.ERROR)
-    window = min(1.0, each / 20)
+
+    def config(method: str, share: float, **options: Any) -> Config:
+        seconds = share * whole
+        window = min(1.0, seconds / 40)
+        return Config(method, seconds, given.seed, window_seconds=window, **options)
+
+    # A worker that is not forked takes seconds to start: fewer kills, and less that is kept.
+    slow: dict[str, Any] = {"kill_seconds": 10.0, "kept_bytes": 4 * MIB}
     configs = [
-        Config("fork", each, given.seed, window_seconds=window),
-        Config("forkserver", each, given.seed, False, 2.5, window_seconds=window),
-        Config("spawn", each, given.seed, kill_seconds=2.5, window_seconds=window),
+        config("fork", 0.3),
+        config("forkserver", 0.35, in_order=False, **slow),
+        config("spawn", 0.35, **slow),
     ]
     outcomes = []
-    for config in configs:
-        faulthandler.dump_traceback_later(each + _PATIENCE_SECONDS, exit=True)
-        outcomes.append(torture(config))
+    for each in configs:
+        faulthandler.dump_traceback_later(each.seconds + _PATIENCE_SECONDS, exit=True)
+        outcomes.append(torture(each))
         faulthandler.cancel_dump_traceback_later()
     torture_page.write(outcomes, f"torture.py --seed {given.seed}", WORKERS)
     return 1 if any(outcome.faults for outcome in outcomes) else 0

@@ -17,7 +17,7 @@ ARENA = "memfd:feedrate"
 LEAST_LOOKS = 6
 _SLACK_DESCRIPTORS = 16
 _WARM_UP = 3
-"""The first of so many parts of the looks is left out: buffers fill, and allocators grow."""
+"""The first of so many parts of the looks is left out: arenas and allocators still grow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,11 @@ class Look:
 
     ``arena`` is what the arenas that it has mapped take, whoever wrote them; ``retained`` what the
     batches hold that it keeps on purpose; ``shared`` its proportional share of shared memory.
+    ``batches`` is how many had come.
     """
 
     at: float
+    batches: int
     arena: int
     retained: int
     private: int
@@ -55,11 +57,12 @@ class Trend:
         return self.low > 0 and self.gain > self.allowed
 
 
-def look(at: float, retained: int) -> Look:
+def look(at: float, batches: int, retained: int) -> Look:
     """Look at this process; it takes some milliseconds."""
     reading = parse_smaps_rollup(Path("/proc/self/smaps_rollup").read_text("utf-8"))
     return Look(
         at=at,
+        batches=batches,
         arena=arena_bytes(),
         retained=retained,
         private=reading.anonymous or 0,
@@ -97,7 +100,7 @@ def trend(times: Sequence[float], values: Sequence[float], allowed: float) -> Tr
         raise ValueError(f"{len(times)} looks say nothing of a trend: take a longer run")
     skip = len(times) // _WARM_UP
     late, after = list(values[skip:]), list(times[skip:])
-    slope, _, low, high = theilslopes(late, after, 0.95)
+    slope, _, low, high = map(float, theilslopes(late, after, 0.95))
     median = sorted(late)[len(late) // 2]
     gain = slope * (after[-1] - after[0])
     return Trend(slope, low, high, gain, max(allowed, 0.1 * median))

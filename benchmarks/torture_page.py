@@ -28,7 +28,8 @@ _TEXT = """\
 {workers} workers, now and then two more or two fewer. Every batch is compared with what it has to \
 be as it arrives, and again with what it was when it is dropped: from a replay buffer, in threads, \
 in forked processes that look at it after the loop has let go, and after writes into it. Slopes \
-are Theil–Sen with 95 % intervals, over looks at the loop's process, the first third left out. \
+are Theil–Sen with 95 % intervals, over looks at the loop's process once the buffer is full and \
+{warm} batches have come, the first third of them left out. \
 Arenas are larger than what is kept: workers have slots of many sizes, and a worker that was \
 forked may still look at what was alive then."""
 
@@ -40,7 +41,7 @@ def write(outcomes: Sequence[Outcome], script: str, workers: int) -> None:
         "torture.md",
         "# The arena under torture",
         tables.made_by(script),
-        _TEXT.format(workers=workers),
+        _TEXT.format(workers=workers, warm=outcomes[0].config.warm_batches),
         tables.table(_HEAD, [_row(outcome) for outcome in outcomes]),
         "\n".join(["Wrong:", "", *faults]) if faults else "Wrong: nothing.",
     )
