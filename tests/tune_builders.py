@@ -199,6 +199,12 @@ class Loop:
         )
 
 
+def small_gain(**changes: Any) -> Loop:
+    """Return a loop that has 5 workers, and with 6 of them is a seventh faster."""
+    own = make_facts(5, length=10**6, persistent_workers=True)
+    return Loop(own=own, step=0.0035, ramp_to=(1, 5, 6), chosen=6, **changes)
+
+
 class Executed:
     """An executor that asks a loop."""
 

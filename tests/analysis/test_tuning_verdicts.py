@@ -9,14 +9,14 @@ import pytest
 
 from builders import make_facts
 from feedrate.analysis.candidates import chosen_level
-from feedrate.analysis.race import Entry, duel, winner
+from feedrate.analysis.race import Entry, beyond_doubt, duel, winner
 from feedrate.analysis.reasons import line
 from feedrate.analysis.tuned import EARLIER, RACE, RAMP, read
 from feedrate.analysis.tuning import answer, judge, recommend
 from feedrate.plan.tuning import Limits
 from feedrate.records import Benchmark, Finding, Suite
 from feedrate.settings import Budget, LoaderSettings
-from tune_builders import Loop, make_tune, make_tuner, tuned_suite, window
+from tune_builders import Loop, make_tune, make_tuner, small_gain, tuned_suite, window
 
 LONG = 10**6
 
@@ -72,7 +72,7 @@ def test_a_gain_is_recommended_with_its_interval_and_where_to_write_it() -> None
     assert advised is not None
     assert advised.settings == LoaderSettings(num_workers=5)
     assert advised.line == "num_workers=5"
-    assert (advised.file, advised.line_number, advised.confirmations) == ("train.py", 42, 5)
+    assert (advised.file, advised.line_number, advised.confirmations) == ("train.py", 42, 2)
     assert advised.ratio is not None
     assert advised.ratio.low is not None
     assert 2.4 < advised.ratio.low < advised.ratio.value < 2.6
@@ -236,9 +236,23 @@ def test_one_round_confirms_nothing() -> None:
 
 
 def test_few_confirmations_are_told() -> None:
-    codes = found(Loop(child_seconds=9.0), seconds=40)
+    codes = found(small_gain(child_seconds=9.0), seconds=40)
     assert "2 runs of each instead of 5" in codes["tune.few_confirmations"].title
+    assert "tune.few_confirmations" not in found(small_gain())
+
+
+def test_two_confirmations_of_a_gain_beyond_doubt_are_not_few() -> None:
     assert "tune.few_confirmations" not in found(Loop())
+    advised = recommend(tuned_suite(Loop()))
+    assert advised is not None
+    assert advised.confirmations == 2
+
+
+def test_a_gain_is_beyond_doubt_when_each_of_two_rounds_shows_it() -> None:
+    own = entry(0, 100, 100, own=True)
+    assert beyond_doubt(entry(4, 120, 150), own)
+    assert not beyond_doubt(entry(4, 119, 150), own)
+    assert not beyond_doubt(entry(4, 300), own)
 
 
 def test_a_worker_that_died_is_told_with_the_level_and_the_rest_is_recommended() -> None:

@@ -207,7 +207,7 @@ def test_an_earlier_search_is_taken_over_and_confirmed() -> None:
     earlier = tuned_suite(Loop(own=make_facts(2, length=LONG)))
     tuner = make_tuner(loop, earlier=earlier, watcher=notes)
     assert tuner.tune() == "raced"
-    assert sessions(loop) == ["Look"] + ["Static"] * 10
+    assert sessions(loop) == ["Look"] + ["Static"] * 4
     assert [b.part for b in tuner.suite.benchmarks] == [LOOK, EARLIER, RACE, RACE]
     assert "is taken over" in notes.notes[0]
     assert read(tuner.suite).spent < read(earlier).spent

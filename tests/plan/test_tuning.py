@@ -23,7 +23,7 @@ from feedrate.plan.tuning import (
 )
 from feedrate.records import Suite
 from feedrate.settings import Budget, LoaderSettings
-from tune_builders import Loop, limits, make_tune, make_tuner, raced, tuned_suite
+from tune_builders import Loop, limits, make_tune, make_tuner, raced, small_gain, tuned_suite
 
 
 def course(loop: Loop, *, seconds: float = 60.0, **changes: Any) -> str:
@@ -82,11 +82,17 @@ def test_the_ramp_comes_next_and_keeps_to_the_most_workers() -> None:
 
 
 def test_then_the_best_races_against_the_own_settings_in_rotated_rounds() -> None:
+    loop = small_gain()
+    assert course(loop) == "raced"
+    assert workers(loop) == [5, 6, 6, 5, 5, 6, 6, 5, 5, 6]
+    # the user's own settings are run on a loader that nothing was set on
+    assert [settings is None for settings in raced(loop)] == [n == 5 for n in workers(loop)]
+
+
+def test_two_rounds_are_enough_for_a_gain_beyond_doubt() -> None:
     loop = Loop(own=make_facts(2, length=10**6))
     assert course(loop) == "raced"
-    assert workers(loop) == [2, 5, 5, 2, 2, 5, 5, 2, 2, 5]
-    # the user's own settings are run on a loader that nothing was set on
-    assert [settings is None for settings in raced(loop)] == [n == 2 for n in workers(loop)]
+    assert workers(loop) == [2, 5, 5, 2]
 
 
 def test_a_level_that_was_faster_in_the_ramp_races_too_and_leaves_when_it_is_not() -> None:
@@ -208,7 +214,7 @@ def test_a_ramp_that_broke_early_is_tried_once_more_with_half_as_many() -> None:
 
 
 def test_rounds_become_fewer_where_time_is_short_but_not_less_than_two() -> None:
-    rich, poor = Loop(), Loop(child_seconds=9.0)
+    rich, poor = small_gain(), small_gain(child_seconds=9.0)
     course(rich, seconds=120)
     course(poor, seconds=40)
     assert len(raced(rich)) == 10

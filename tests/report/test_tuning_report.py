@@ -40,7 +40,7 @@ def test_it_says_what_was_measured() -> None:
     shown = words()
     assert "feedrate tune train.py --epochs 3" in shown
     assert "loader train.py:42, Photographs in batches of 64 · num_workers=2" in shown
-    assert "measured 12 runs · 5 rounds against your settings" in shown
+    assert "measured 6 runs · 2 rounds against your settings" in shown
     assert "your loop 3,200 items/s · waits 60 %" in shown
     assert "ceiling 8,000 items/s when the loader costs nothing: at most 2.50×" in shown
 
@@ -118,7 +118,7 @@ def labels(suite: Suite) -> list[str]:
 
 def test_the_figure_shows_levels_roofline_ceilings_and_the_race() -> None:
     shown = " ".join(labels(tuned_suite(Loop())))
-    for words_ in ("measured", "roofline", "the loop", "your settings, confirmed (min–max of 5)"):
+    for words_ in ("measured", "roofline", "the loop", "your settings, confirmed (min–max of 2)"):
         assert words_ in shown
 
 

@@ -11,6 +11,9 @@ from feedrate.analysis.stats import Ratio, ratio
 from feedrate.records import Benchmark, RunError
 from feedrate.settings import LoaderSettings
 
+_FAR = 0.2
+"""A gain of this share in each of two rounds is no matter of noise, which is a few percent."""
+
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One setting of the race: its rate in items/s in each round that it finished, by repeat.
@@ -49,6 +52,11 @@ class Duel(msgspec.Struct, frozen=True, kw_only=True):
     ratio: Ratio
     rounds: int
 
+    @property
+    def beyond_doubt(self) -> bool:
+        """Whether more rounds would change nothing."""
+        return beyond_doubt(self.winner, self.own)
+
 
 def winner(entries: Sequence[Entry], tolerance: float) -> Entry | None:
     """Return the cheapest candidate within the tolerance of the fastest; not the user's own.
@@ -81,6 +89,12 @@ def duel(entries: Sequence[Entry], tolerance: float) -> Duel | None:
         ratio=ratio([best.rates[k] for k in both], [own.rates[k] for k in both], paired=True),
         rounds=len(both),
     )
+
+
+def beyond_doubt(one: Entry, own: Entry) -> bool:
+    """Say whether each round, of two at least, shows a gain that more rounds could not undo."""
+    both = one.rates.keys() & own.rates.keys()
+    return len(both) >= 2 and all(one.rates[k] >= (1 + _FAR) * own.rates[k] for k in both)
 
 
 def expense(settings: LoaderSettings) -> tuple[int, int, bool, bool]:

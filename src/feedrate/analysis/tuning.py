@@ -231,17 +231,25 @@ def _course(tuned: Tuned, found: Answer) -> list[Finding]:
                 else "Find what makes the items depend on num_workers: dataset or sampler.",
             )
         )
-    if found.duel is not None and found.duel.rounds < ENOUGH_RUNS and found.kind != "keep":
+    if (few := _few_rounds(found)) is not None:
         told.append(
             made(
                 "tune.few_confirmations",
-                f"confirmed by {_runs(found.duel.rounds)} instead of {ENOUGH_RUNS}: the time "
-                "budget held no more.",
-                evidence=[figure("confirmations of each", found.duel.rounds, "runs")],
+                f"confirmed by {_runs(few)} instead of {ENOUGH_RUNS}: the time budget held no "
+                "more.",
+                evidence=[figure("confirmations of each", few, "runs")],
                 remedy=_more_time(tuned),
             )
         )
     return told
+
+
+def _few_rounds(found: Answer) -> int | None:
+    """Return how many rounds there were, where more would make the answer surer."""
+    held = found.duel
+    if held is None or held.beyond_doubt or found.kind == "keep":
+        return None
+    return held.rounds if held.rounds < ENOUGH_RUNS else None
 
 
 def _changes(against: Duel) -> str:

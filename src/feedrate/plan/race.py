@@ -3,7 +3,7 @@
 In the first round every candidate runs; after it those that are clearly behind leave, after the
 second only the cheapest of the fastest and the user's own settings stay, and these two run against
 each other to the end. So nothing is recommended that was not confirmed, and little time is spent
-on what loses.
+on what loses, or on what is beyond doubt.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from feedrate.analysis.race import Entry, winner
+from feedrate.analysis.race import Entry, beyond_doubt, winner
 from feedrate.analysis.tuned import Tuned
 from feedrate.settings import LoaderSettings
 
@@ -49,6 +49,8 @@ def _goes_on(tuned: Tuned, number: int, order: Sequence[Entry], budget_seconds: 
     if number < LEAST_ROUNDS:
         return True
     own = next(each for each in order if each.own)
+    if all(each.own or beyond_doubt(each, own) for each in order):
+        return False
     if number >= _ENOUGH_FOR_NO_GAIN and all(each.rate <= own.rate for each in order):
         return False
     return tuned.spent + sum(map(_seconds, order)) <= budget_seconds
