@@ -130,11 +130,16 @@ def test_no_descriptor_stays_open(folder: Path) -> None:
 
 
 def error_of(loader: Any) -> str:
-    """Return what it raises, and keep nothing of it: its traceback would hold the workers."""
+    """Return what it raises, and end its workers: torch takes seconds where the collector does."""
+    iterator = iter(loader)
     try:
-        list(loader)
+        for _ in iterator:
+            pass
     except BrokenImage as error:
         return str(error)
+    finally:
+        if loader.num_workers:
+            iterator._shutdown_workers()
     raise AssertionError("it raised nothing")
 
 
@@ -182,7 +187,7 @@ def test_what_is_not_the_files_fault_is_not_skipped(
 
 @pytest.mark.parametrize(
     ("workers", "options"),
-    [(0, {}), (2, {}), (2, {"multiprocessing_context": "spawn"})],
+    [(0, {}), (2, {}), (1, {"multiprocessing_context": "spawn"})],
     ids=["main", "fork", "spawn"],
 )
 def test_skipped_files_are_counted_wherever_they_are_met(
@@ -191,7 +196,7 @@ def test_skipped_files_are_counted_wherever_they_are_met(
     path = break_one(folder)
     files = ImageFiles(folder, np.array, on_error="skip")
     loader = DataLoader(files, batch_size=2, num_workers=workers, **options)
-    for _ in range(2):
+    for _ in range(1 if options else 2):  # a spawned worker takes seconds to start
         seen = [int(image[0, 0, 0]) for images, _ in loader for image in images]
         # The next readable file stands in, and batches keep their size.
         assert seen == [0, 160, 160, 40, 120, 200]
