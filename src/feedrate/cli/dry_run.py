@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,10 @@ from feedrate.records import LoaderUse, Run, Suite
 _LEFT_OUT = {".git", "__pycache__"}
 _SPARE = 0.9
 """The share of the free space that a copy may take."""
+
+_REMOVER = 'read _; rm -rf -- "$1"; sleep 3; rm -rf -- "$1"'
+"""Waits for the end of who started it. What a child that is ended then still writes is removed too:
+its keeper gives it two seconds."""
 
 
 class Copied(NamedTuple):
@@ -61,7 +66,10 @@ def copied_folder() -> Iterator[Copied]:
         OutputError: it cannot be copied.
     """
     origin = Path.cwd()
-    with tempfile.TemporaryDirectory(prefix="feedrate-dry-") as temporary:
+    with (
+        tempfile.TemporaryDirectory(prefix="feedrate-dry-") as temporary,
+        _removed_at_any_end(temporary),
+    ):
         copy = Path(temporary).resolve() / origin.name
         size, free = _size(origin), shutil.disk_usage(temporary).free
         if size > _SPARE * free:
@@ -85,6 +93,26 @@ def copied_folder() -> Iterator[Copied]:
             yield Copied(origin, copy)
         finally:
             os.chdir(origin)
+
+
+@contextmanager
+def _removed_at_any_end(folder: str) -> Iterator[None]:
+    """Have the folder removed should this process be killed, by one that outlives it."""
+    if os.name != "posix":
+        yield
+        return
+    remover = subprocess.Popen(
+        ["/bin/sh", "-c", _REMOVER, "sh", folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is not for it
+    )
+    try:
+        yield
+    finally:
+        remover.kill()
+        remover.communicate()
 
 
 def in_copy(path: str) -> str:
