@@ -92,7 +92,7 @@ def test_where_the_result_is_is_said_though_the_figure_cannot_be_written(
 ) -> None:
     with store.ResultFile.open(tmp_path / "x.json") as file:
         file.save(suite)
-        out = Output(file, tmp_path / "gone" / "x.png", as_json=False, verbose=False)
+        out = Output(file, tmp_path / "gone" / "x.png", as_json=False, verbose=False, kind="bench")
         with pytest.raises(OutputError, match="figure"):
             out.show(suite)
     assert f"saved: {tmp_path / 'x.json'}" in capsys.readouterr().err
@@ -111,11 +111,12 @@ def test_what_cannot_be_saved_where_it_should_is_saved_in_the_state_folder(
         return suite
 
     with (
-        open_output(folder / "x.json", None) as out,
+        open_output(folder / "x.json", None, kind="tune") as out,
         pytest.raises(OutputError, match=r"x\.json cannot be written"),
     ):
         out.measure(measure)
     [kept] = (state / "feedrate").iterdir()
+    assert kept.name.endswith("-tune.json")
     assert store.load(kept) == suite
     assert f"saved: {kept}" in capsys.readouterr().err
 

@@ -35,11 +35,13 @@ class Output:
         *,
         as_json: bool,
         verbose: bool,
+        kind: str,
     ) -> None:
         self._file = file
         self._figure = figure
         self._as_json = as_json
         self._verbose = verbose
+        self._kind = kind
         self._stderr = notices()
         self._failed: OutputError | None = None
 
@@ -104,7 +106,7 @@ class Output:
     def _save_elsewhere(self, suite: Suite) -> None:
         """Keep in the state folder what could not be saved where it was to go."""
         with contextlib.suppress(OutputError, UsageError):
-            file = store.ResultFile.open(store.default_path("bench", datetime.now(timezone.utc)))
+            file = _in_state_folder(self._kind)
             file.save(suite)
             self._file = file
 
@@ -173,7 +175,7 @@ def open_output(
         file: store.ResultFile | None = store.ResultFile.open(output, force)
     else:
         file = _default_file(kind)
-    out = Output(file, figure, as_json=as_json, verbose=verbose)
+    out = Output(file, figure, as_json=as_json, verbose=verbose, kind=kind)
     if file is None:
         yield out
         return
@@ -184,10 +186,14 @@ def open_output(
 def _default_file(kind: str) -> store.ResultFile | None:
     """Return a file in the state folder; a home that cannot be written stops no measuring."""
     try:
-        return store.ResultFile.open(store.default_path(kind, datetime.now(timezone.utc)))
+        return _in_state_folder(kind)
     except OutputError as error:
         say(f"warning: the result is not saved: {error}")
         return None
+
+
+def _in_state_folder(kind: str) -> store.ResultFile:
+    return store.ResultFile.open(store.default_path(kind, datetime.now(timezone.utc)))
 
 
 def check_figure(figure: Path | None, *, force: bool) -> None:
