@@ -14,6 +14,7 @@ from feedrate.loader.pilot import Pilot
 from feedrate.loader.torch_private import set_checked_attribute
 from feedrate.measure import wire
 from feedrate.measure.configure import TORCH_PREFETCH_FACTOR
+from feedrate.measure.guard import missing_guard
 from feedrate.measure.sessions import Session
 from feedrate.measure.target import is_iterable_dataset
 from feedrate.measure.uses import Iteration, Use
@@ -44,6 +45,8 @@ class RampSession(Session):
         """Make the loader elastic, with the workers that the pilot has come to."""
         if not self.concerns(use):
             return ()
+        if unguarded := missing_guard(loader):
+            self.refuse("exception", unguarded)
         reason = self._adopt(loader)
         if reason is not None:
             self.refuse("fixed_workers", reason)

@@ -130,6 +130,7 @@ class Steering:
         from feedrate.loader.dataloader import DataLoader, obstacle
         from feedrate.loader.pilot import Pilot
         from feedrate.loader.torch_private import set_checked_attribute
+        from feedrate.measure.guard import missing_guard
         from feedrate.measure.target import is_iterable_dataset
 
         if (
@@ -137,6 +138,7 @@ class Steering:
             or isinstance(loader, DataLoader)
             or is_iterable_dataset(loader)
             or obstacle()
+            or missing_guard(loader)
         ):
             return
         try:

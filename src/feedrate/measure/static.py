@@ -8,6 +8,7 @@ from feedrate.errors import TargetError
 from feedrate.measure import wire
 from feedrate.measure.configure import configure
 from feedrate.measure.cutter import Cutter
+from feedrate.measure.guard import missing_guard
 from feedrate.measure.sessions import Session
 from feedrate.measure.uses import Iteration, Use
 from feedrate.settings import LoaderSettings
@@ -37,6 +38,8 @@ class StaticSession(Session):
             return configure(loader, self._settings)
         except TargetError as error:
             self.refuse("exception", str(error))
+        if self._settings.num_workers and (unguarded := missing_guard(loader)):
+            self.refuse("exception", unguarded)
             raise  # never: it ends the target
 
     def on_begin(self, iteration: Iteration) -> None:
