@@ -37,7 +37,10 @@ ErrorKind = Literal[
 
 
 class Metadata(msgspec.Struct, frozen=True, kw_only=True):
-    """Where, when and with what a suite was measured."""
+    """Where, when and with what a suite was measured.
+
+    ``local_ranks`` training processes share the CPUs, this one included.
+    """
 
     feedrate_version: str
     python_version: str
@@ -58,6 +61,7 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     numpy_version: str | None = None
     accelerator: str | None = None
     default_start_method: str | None = None
+    local_ranks: int = 1
 
 
 class Procedure(msgspec.Struct, frozen=True, kw_only=True):

@@ -251,6 +251,7 @@ def _key(what: Asked, metadata: Metadata, options: Sequence[object]) -> str:
         {
             "host": platform.node(),
             "machine": [metadata.cpu, metadata.usable_cpus, metadata.ram_bytes],
+            "ranks": metadata.local_ranks,
             "folder": str(Path.cwd()),
             "target": what.shown,
             "step": what.handover.step,

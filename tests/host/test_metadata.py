@@ -48,6 +48,13 @@ def test_limits_come_from_the_reader() -> None:
     assert found.cpu == "AMD EPYC 9654"
 
 
+def test_ranks_that_share_the_host_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    assert gather("x:y", (), None, "now").local_ranks == 1
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    assert gather("x:y", (), None, "now").local_ranks == 4
+
+
 def test_names_of_the_host_and_the_user_are_not_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "node", lambda: pytest.fail("asked for the host's name"))
     found = gather("x:y", (), None, "now")

@@ -120,6 +120,7 @@ def read(suite: Suite) -> Tuned:
     without_workers = (stretch,) if stretch is not None and stretch.level == 0 else ()
     return Tuned(
         metadata=suite.metadata,
+    cpus = suite.metadata.usable_cpus / suite.metadata.local_ranks
         procedure=suite.procedure,
         runs=tuple(run for b in suite.benchmarks if b.part != EARLIER for run in b.runs),
         loaders=look.loaders if look is not None else (),
@@ -133,7 +134,7 @@ def read(suite: Suite) -> Tuned:
         choices=tuple(choice for run in ramp for choice in run.choices),
         ramp_runs=ramp,
         level_runs=level_runs,
-        roof=roofline((*without_workers, *levels), cached, suite.metadata.usable_cpus),
+        roof=roofline((*without_workers, *levels), cached, cpus),
         race=_race(suite, own, use),
         earlier=bool(earlier),
     )

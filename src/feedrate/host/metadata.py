@@ -7,7 +7,7 @@ import os
 import platform
 
 from feedrate.host.files import ProcReader, SystemReader
-from feedrate.host.limits import affinity, memory_limits, shm_space, usable_cpus
+from feedrate.host.limits import affinity, local_ranks, memory_limits, shm_space, usable_cpus
 from feedrate.records import Metadata
 from feedrate.version import __version__
 
@@ -36,6 +36,7 @@ def gather(
         logical_cpus=os.cpu_count() or 1,
         usable_cpus=cpus.cpus,
         usable_cpus_from=cpus.source,
+        local_ranks=local_ranks(os.environ),
         ram_bytes=memory.total,
         memory_limit_bytes=memory.cgroup_limit,
         shm_bytes=shm.total if shm else None,

@@ -37,8 +37,10 @@ def listed(words: Sequence[str]) -> str:
 
 
 def cpus(metadata: Metadata) -> str:
-    """Return how many CPUs may be used, of how many, and what sets the limit."""
+    """Return how many CPUs may be used, of how many, what sets the limit, and who shares them."""
     usable = count(metadata.usable_cpus, "usable CPU")
+    if metadata.local_ranks > 1:
+        usable += f" for {metadata.local_ranks} ranks"
     if metadata.usable_cpus == metadata.logical_cpus:
         return usable
     return f"{usable} of {units.number(metadata.logical_cpus)} ({metadata.usable_cpus_from})"
