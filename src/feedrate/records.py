@@ -112,7 +112,9 @@ class LoaderUse(msgspec.Struct, frozen=True, kw_only=True):
     made at the same place in the code are one. ``file`` and ``line`` are where it was made,
     ``None`` where that is not in the user's code. ``optimizer_steps`` counts those between its
     batches: the loader that has them is the training loader. ``epochs`` counts how often it was
-    begun, ``complete_epochs`` how often it came to its end.
+    begun, ``complete_epochs`` how often it came to its end, and ``ended_batches`` is how many
+    batches it gave when it last said so itself; ``most_batches`` the most of any epoch, whole or
+    not.
     """
 
     number: int
@@ -123,6 +125,8 @@ class LoaderUse(msgspec.Struct, frozen=True, kw_only=True):
     complete_epochs: int
     batches: int
     optimizer_steps: int
+    ended_batches: int | None = None
+    most_batches: int = 0
 
 
 class Epoch(msgspec.Struct, frozen=True, kw_only=True):

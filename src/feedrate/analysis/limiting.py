@@ -30,6 +30,7 @@ def findings(tuned: Tuned, kind: str, against: Duel | None) -> Iterator[Finding 
     """Yield what limits the loop; what was gained first. ``None`` for what does not apply."""
     if against is not None and kind in ("gain", "cheaper"):
         yield _gained(tuned, kind, against)
+        yield _unseen_shares(tuned, against)
         if against.winner.settings.persistent_workers:
             yield _restarted(tuned, against)
     if kind in ("nothing", "too_short", "step_bound"):
@@ -138,6 +139,26 @@ def _restarted(tuned: Tuned, against: Duel) -> Finding | None:
         severity="warning",
         evidence=[figure("start-up with your settings", max(starts), "s")],
         remedy="Set persistent_workers=True.",
+    )
+
+
+def _unseen_shares(tuned: Tuned, against: Duel) -> Finding | None:
+    """Say that nothing shows whether the workers of a stream share its items out."""
+    count = against.winner.settings.num_workers
+    use = tuned.use
+    if use is None or not use.facts.iterable or count < 2:
+        return None
+    loaders = (each for run in against.winner.benchmark.runs for each in run.loaders)
+    ended = any(each.ended_batches for each in loaders if each.number == use.number)
+    if use.ended_batches is not None and ended:
+        return None
+    return made(
+        "correctness.shares_unseen",
+        f"whether {workers(count)} share the items out was not seen, since no epoch came to its "
+        f"end: a stream that does not split them gives each of them {count} times.",
+        severity="warning",
+        remedy="Make sure that the dataset's __iter__ asks torch.utils.data.get_worker_info() for "
+        "its part.",
     )
 
 

@@ -8,7 +8,7 @@ rounds. What an earlier tune had found and is only confirmed now comes as the pa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -205,35 +205,49 @@ def _race(suite: Suite, own: LoaderSettings | None, use: LoaderUse | None) -> tu
     if use is None:
         return ()
     entries = [b for b in suite.benchmarks if b.part == RACE]
-    usual = _epoch_batches(use) or next(
-        (found for b in entries if b.settings == own and (found := _batches(b, use.number))), None
-    )
+    seen = (each for b in entries if b.settings == own for each in _uses(b, use.number))
+    usual = next((found for each in (use, *seen) if (found := epoch_batches(each))), None)
     return tuple(
         Entry(
             benchmark=b,
             own=b.settings == own,
             rates={run.repeat: rate for run in b.runs if (rate := run_rate(run)) is not None},
             error=next((run.error for run in b.runs if run.error is not None), None),
-            differs=_differ(usual, _batches(b, use.number), suite.procedure.tolerance),
+            differs=any(
+                _differs(usual, each, suite.procedure.tolerance) for each in _uses(b, use.number)
+            ),
         )
         for b in entries
     )
 
 
-def _batches(benchmark: Benchmark, number: int) -> float | None:
-    """Return the batches of an epoch with given settings, where one came to its end."""
-    uses = (use for run in benchmark.runs for use in run.loaders if use.number == number)
-    return next((found for use in uses if (found := _epoch_batches(use))), None)
+def _uses(benchmark: Benchmark, number: int) -> Iterator[LoaderUse]:
+    return (use for run in benchmark.runs for use in run.loaders if use.number == number)
 
 
-def _epoch_batches(use: LoaderUse) -> float | None:
-    """Return the batches of an epoch, known where all that were begun came to their end."""
+
+    An IterableDataset's end is where it says so, and not where its length has it. Of other loaders
+    all epochs that were begun must have come to their end.
+    """
+    if use.facts.iterable and use.most_batches:
+        return use.ended_batches
     if not use.complete_epochs or use.complete_epochs != use.epochs:
         return None
     return use.batches / use.complete_epochs
 
 
-def _differ(usual: float | None, found: float | None, tolerance: float) -> bool:
-    if not usual or not found:
+def _differs(usual: float | None, use: LoaderUse, tolerance: float) -> bool:
+    """Tell whether an epoch has another number of batches than with the user's own settings.
+
+    Each worker of an IterableDataset has a last batch of its own, which need not be full. An epoch
+    that has not ended has more already, or tells nothing.
+    """
+    if not usual:
+def epoch_batches(use: LoaderUse) -> float | None:
+    """Return the batches of an epoch, known where one came to its end.
         return False
-    return abs(found / usual - 1) > tolerance and abs(found - usual) > 1
+    spare = max(tolerance * usual, use.facts.num_workers if use.facts.iterable else 1, 1)
+    found = epoch_batches(use)
+    if found is None:
+        return use.facts.iterable and use.most_batches - usual > spare
+    return abs(found - usual) > spare

@@ -174,6 +174,8 @@ class Session:
         use.batches += 1
         if use.facts is not None and use.facts.length == iteration.batches:
             self._is_through(iteration)  # not everybody asks for one more
+        if not self.is_cached(use):
+            use.most_batches = max(use.most_batches, iteration.batches)
         use.wait_seconds += wait
         self.batches += 1
         self._since_step.add(iteration)
@@ -187,6 +189,8 @@ class Session:
             return
         iteration.has_ended = True
         self._is_through(iteration)
+        if not self.is_cached(iteration.use):
+            iteration.use.ended_batches = iteration.batches
         iteration.use.wait_seconds += wait
         self.on_end(iteration, wait)
 

@@ -47,7 +47,7 @@ from feedrate.plan.tuning import (
     Step,
     next_step,
 )
-from feedrate.records import Benchmark, Run, RunError, Suite
+from feedrate.records import Benchmark, LoaderUse, Run, RunError, Suite
 from feedrate.settings import LoaderSettings
 
 STILL_VALID = 0.25
@@ -138,12 +138,12 @@ class Tuner:
             return
         if isinstance(step, Level):
             what = workers(step.settings.num_workers)
-            session = wire.Static(seconds=step.seconds, loader=number, trained=trained)
+            session = _static(tuned.use, step.seconds)
             self._run(what, LEVELS, step.settings, session)
             return
         if isinstance(step, Round):
             self._enter(step, tuned)
-            session = wire.Static(seconds=step.seconds, loader=number, trained=trained)
+            session = _static(tuned.use, step.seconds)
             what = _label(step.settings, tuned.own)
             self._run(what, RACE, step.settings, session, repeat=step.repeat)
 
@@ -263,6 +263,15 @@ class Tuner:
 
     def _replace(self, **changes: object) -> None:
         self.suite = msgspec.structs.replace(self.suite, **changes)
+
+
+def _static(use: LoaderUse, seconds: float) -> wire.Static:
+    return wire.Static(
+        seconds=seconds,
+        loader=use.number,
+        trained=use.optimizer_steps > 0,
+        epoch_batches=use.ended_batches,
+    )
 
 
 def _found_in(run: Run) -> LoaderSettings:

@@ -28,6 +28,8 @@ class Use:
     optimizer_steps: int = 0
     wait_seconds: float = 0.0
     epoch_batches: int | None = None
+    ended_batches: int | None = None
+    most_batches: int = 0
     startup_seconds: float | None = None
     asked: int = 0
     seen_at: int = 0
@@ -46,6 +48,8 @@ class Use:
             complete_epochs=self.complete_epochs,
             batches=self.batches,
             optimizer_steps=self.optimizer_steps,
+            ended_batches=self.ended_batches,
+            most_batches=self.most_batches,
         )
 
 

@@ -52,11 +52,14 @@ class Static(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     The first batches and start-up are kept apart. ``trained``: only iterations count in which an
     optimizer steps, as the loader's ``optimizer_steps`` in the look tell that they do.
+    ``epoch_batches`` is how many batches an epoch has with the loader's own settings. Of an
+    IterableDataset that is looked for here too, for its items are as many as its workers make them.
     """
 
     seconds: float
     loader: int
     trained: bool = False
+    epoch_batches: int | None = None
 
 
 Session = Look | Ramp | Static
