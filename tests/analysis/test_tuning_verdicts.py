@@ -132,7 +132,7 @@ def test_workers_started_for_each_epoch_are_told() -> None:
     advised = recommend(tuned_suite(Loop(own=facts)))
     assert advised is not None
     assert advised.line == "num_workers=5, persistent_workers=True"
-    assert "50.0 ms of each epoch of 80.0 ms" in advised.reasons[1]
+    assert "50.0 ms before each epoch of 80.0 ms" in advised.reasons[1]
 
 
 def test_workers_that_wait_for_storage_are_told_from_full_cpus() -> None:

@@ -102,7 +102,7 @@ def test_a_factory_under_a_session() -> None:
         ("crashes", "exception", r"RuntimeError: loss is NaN \(script_odd.py, line \d+, in crash"),
         ("never", "no_batches", "ended without iterating a DataLoader"),
         ("empty", "no_batches", "drop_last is on"),
-        ("daemon", "exited", "ended the process before it was measured"),
+        ("daemon", "exited", "process ended before it was measured"),
     ],
 )
 def test_what_cannot_be_measured_is_one_sentence(name: str, kind: str, says: str) -> None:

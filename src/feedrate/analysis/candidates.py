@@ -43,6 +43,17 @@ def chosen_level(tuned: Tuned) -> Stretch | None:
     return cheapest(sound, tuned.procedure.tolerance)
 
 
+def foreseen_level(tuned: Tuned) -> int | None:
+    """Return the level that the ramp jumped to, should it have ended before it measured that.
+
+    ``None`` where more than the first level was measured: from them something can be chosen.
+    """
+    if not tuned.choices or tuned.broken_level is not None or len(tuned.levels) != 1:
+        return None
+    last = tuned.choices[-1].level
+    return last if last > tuned.levels[0].level else None
+
+
 def moved_prefetch(tuned: Tuned) -> int | None:
     """Return the prefetch factor that the ramp found better than the one it began with."""
     seen = [choice.prefetch for choice in tuned.choices if choice.prefetch is not None]
@@ -101,7 +112,8 @@ def candidates(tuned: Tuned) -> tuple[LoaderSettings, ...]:
     if chosen is None or own is None or _is_slower(tuned, chosen):
         return ()
     first = _at(tuned, chosen.level)
-    found = [first]
+    foreseen = foreseen_level(tuned)
+    found = [first] if foreseen is None else [_at(tuned, foreseen), first]
     sound = [each for each in tuned.levels if each.level not in (0, tuned.broken_level)]
     fastest = max(sound, key=lambda each: each.rate)
     if fastest.rate > chosen.rate:

@@ -22,7 +22,7 @@ _CONGESTED = 1.5
 """How many times longer a fetch takes at the highest level than at the lowest, where they share."""
 _IDLE_CPUS = 0.7
 """The share of the CPUs below which they are not what is full."""
-_MEMORY_WORDS = ("memory is short", "/dev/shm is short")
+_MEMORY_WORDS = ("memory is short", "/dev/shm is short", "the budget of")
 """How the ramp's reasons begin where the budget held no more workers."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from feedrate.analysis.candidates import chosen_level, restart
+from feedrate.analysis.candidates import chosen_level, foreseen_level, restart
 from feedrate.analysis.tuned import Tuned
 from feedrate.analysis.wording import limit, rate, workers
 from feedrate.settings import LoaderSettings
@@ -48,6 +48,9 @@ def _workers(tuned: Tuned, settings: LoaderSettings) -> str:
     head = f"num_workers={count}: "
     measured = tuned.level(count)
     best = max(tuned.levels, key=lambda each: each.rate, default=None)
+    if count == foreseen_level(tuned):
+        reason = tuned.choices[-1].reason
+        return f"{head}the script ended before the ramp had measured them; {reason}."
     if measured is None or best is None:
         return f"{head}found by an earlier tune."
     if best.level == count:
@@ -70,7 +73,7 @@ def _persistent(tuned: Tuned) -> str:
         return "persistent_workers=True: workers are not started again for each epoch."
     text = f"persistent_workers=True: the start of workers takes {seconds(cost.start_seconds)}"
     if cost.epoch_seconds is not None:
-        text += f" of each epoch of {seconds(cost.epoch_seconds)}"
+        text += f" before each epoch of {seconds(cost.epoch_seconds)}"
     return f"{text}; changes to the dataset after its first epoch are no longer seen by them."
 
 

@@ -23,6 +23,7 @@ from feedrate.records import (
     Metadata,
     Procedure,
     Run,
+    RunError,
     Suite,
     Window,
 )
@@ -40,7 +41,8 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         loaders: those that the script iterated; ``use`` is the one that it trains from.
         own: its settings, all of them named.
-        look: the loop with its own settings; ``look_windows`` are behind it.
+        look: the loop with its own settings; ``look_windows`` are behind it. ``look_error`` is
+            what the script said when it failed after that.
         cached: the loop fed by one batch, the ceiling.
         levels: one stretch for each level that was measured, ascending.
         ramped: the levels are of one ramp and not of single runs.
@@ -59,6 +61,7 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True):
     own: LoaderSettings | None = None
     look: Stretch | None = None
     look_windows: tuple[Window, ...] = ()
+    look_error: str | None = None
     cached: Stretch | None = None
     levels: tuple[Stretch, ...] = ()
     ramped: bool = False
@@ -93,10 +96,12 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def broken_level(self) -> int | None:
-        """The lowest level at which a ramp's child failed; ``None`` where none did."""
-        return min(
-            (level for run in self.ramp_runs if (level := broke_at(run)) is not None), default=None
-        )
+        """The lowest level at which a ramp's child failed; ``None`` where none did.
+
+        A script that fails as it did with its own settings is not broken by the level.
+        """
+        broke = [run for run in self.ramp_runs if _told(run.error) != self.look_error]
+        return min((level for run in broke if (level := broke_at(run)) is not None), default=None)
 
     def level(self, count: int) -> Stretch | None:
         """Return what was measured at a level."""
@@ -115,12 +120,12 @@ def read(suite: Suite) -> Tuned:
     ramp_levels = by_level(w for run in ramp for w in of_phase(run.windows, "ramp"))
     levels = ramp_levels or by_level(w for run in single for w in of_phase(run.windows, "static"))
     windows = look.windows if look is not None else ()
+    cpus = suite.metadata.usable_cpus / suite.metadata.local_ranks
     own_windows = of_phase(windows, "own")
     stretch, cached = together(own_windows), together(of_phase(windows, "cached"))
     without_workers = (stretch,) if stretch is not None and stretch.level == 0 else ()
     return Tuned(
         metadata=suite.metadata,
-    cpus = suite.metadata.usable_cpus / suite.metadata.local_ranks
         procedure=suite.procedure,
         runs=tuple(run for b in suite.benchmarks if b.part != EARLIER for run in b.runs),
         loaders=look.loaders if look is not None else (),
@@ -128,6 +133,7 @@ def read(suite: Suite) -> Tuned:
         own=own,
         look=stretch,
         look_windows=own_windows,
+        look_error=_told(look.error) if look is not None else None,
         cached=cached,
         levels=levels,
         ramped=bool(ramp_levels),
@@ -149,6 +155,10 @@ def own_settings(facts: LoaderFacts) -> LoaderSettings:
         pin_memory=facts.pin_memory,
         persistent_workers=facts.persistent_workers if fed else None,
     )
+
+
+def _told(error: RunError | None) -> str | None:
+    return error.sentence if error is not None else None
 
 
 def broke_at(run: Run) -> int | None:
@@ -225,6 +235,8 @@ def _uses(benchmark: Benchmark, number: int) -> Iterator[LoaderUse]:
     return (use for run in benchmark.runs for use in run.loaders if use.number == number)
 
 
+def epoch_batches(use: LoaderUse) -> float | None:
+    """Return the batches of an epoch, known where one came to its end.
 
     An IterableDataset's end is where it says so, and not where its length has it. Of other loaders
     all epochs that were begun must have come to their end.
@@ -243,8 +255,6 @@ def _differs(usual: float | None, use: LoaderUse, tolerance: float) -> bool:
     that has not ended has more already, or tells nothing.
     """
     if not usual:
-def epoch_batches(use: LoaderUse) -> float | None:
-    """Return the batches of an epoch, known where one came to its end.
         return False
     spare = max(tolerance * usual, use.facts.num_workers if use.facts.iterable else 1, 1)
     found = epoch_batches(use)

@@ -25,6 +25,8 @@ Kind = Literal[
     "nothing", "too_short", "step_bound", "gain", "cheaper", "keep", "undecided", "unconfirmed"
 ]
 
+LEAST_GAIN = 0.0005
+"""A smaller one is written as none."""
 LEAST_BATCHES = 4
 """Fewer batches of the user's own settings than this are no measurement."""
 _WIDE = 4.0
@@ -79,7 +81,7 @@ def answer(tuned: Tuned) -> Answer:
     tolerance = tuned.procedure.tolerance
     if tuned.look is None or tuned.own is None:
         return Answer(kind="nothing")
-    if tuned.look.batches < LEAST_BATCHES:
+    if too_short(tuned):
         return Answer(kind="too_short")
     if tuned.most_gain is not None and tuned.most_gain < tolerance:
         return Answer(kind="step_bound")
@@ -89,6 +91,15 @@ def answer(tuned: Tuned) -> Answer:
         settled = tuned.levels and not tuned.race and _search_found_own(tuned)
         return Answer(kind="keep" if settled else "unconfirmed")
     return Answer(kind=_kind(tuned, found), duel=found)
+
+
+def too_short(tuned: Tuned) -> bool:
+    """Say whether the script gives too few batches to measure it, or to measure anything else."""
+    if tuned.look is not None and tuned.look.batches < LEAST_BATCHES:
+        return True
+    searched = (*tuned.ramp_runs, *(run for each in tuned.level_runs for run in each.runs))
+    errors = [run.error for run in searched if run.error is not None]
+    return not tuned.levels and any(error.kind == "no_batches" for error in errors)
 
 
 def _kind(tuned: Tuned, found: Duel) -> Kind:
@@ -120,18 +131,19 @@ def _answer(tuned: Tuned, found: Answer) -> Finding | None:
     look = tuned.look
     assert look is not None, "only an answer of nothing has no look"
     if found.kind == "too_short":
+        got = tuned.use.batches if tuned.use is not None else look.batches
         return made(
             "tune.too_short",
-            f"the loop got {look.batches} batch{'' if look.batches == 1 else 'es'} and ended: too "
-            "few to measure.",
+            f"the loop got {got} batch{'' if got == 1 else 'es'} and ended: too few to measure "
+            "other settings.",
             severity="warning",
             remedy="Let the script run longer: more epochs, or a larger part of the dataset.",
         )
     if found.kind == "step_bound":
         return made(
             "speed.step_bound",
-            f"your loop is step-bound: at most {percent(tuned.most_gain or 0)} to gain from a "
-            f"faster loader. It waits {percent(look.wait_share)} of the time; a step takes "
+            f"your loop is step-bound: {_to_gain(tuned)} from a faster loader. It "
+            f"waits {percent(look.wait_share)} of the time; a step takes "
             f"{seconds(look.step)}.",
             evidence=look_evidence(tuned),
             remedy="Keep your settings. What is left to make faster is the step itself.",
@@ -139,6 +151,11 @@ def _answer(tuned: Tuned, found: Answer) -> Finding | None:
     if found.kind == "unconfirmed":
         return _unconfirmed(tuned)
     return _kept(tuned, found)
+
+
+def _to_gain(tuned: Tuned) -> str:
+    gain = tuned.most_gain or 0.0
+    return f"at most {percent(gain)} to gain" if gain >= LEAST_GAIN else "nothing to gain"
 
 
 def _kept(tuned: Tuned, found: Answer) -> Finding:
@@ -209,13 +226,17 @@ def _course(tuned: Tuned, found: Answer) -> list[Finding]:
         sentence = run.error.sentence
         said.add(sentence)
         at = broke_at(run)
-        where = f"with {workers(at)}, " if at is not None else ""
+        where = f"with {workers(at)}, a run failed" if at is not None else "a run failed"
+        if sentence == tuned.look_error:
+            where = "the script failed, with your own settings too"
         told.append(
             made(
                 "tune.failed",
-                f"{where}a run failed: {sentence}",
+                f"{where}: {sentence}",
                 severity="warning",
-                remedy="feedrate report FILE -v shows the whole traceback.",
+                remedy="feedrate report FILE -v shows the whole traceback."
+                if run.error.traceback
+                else "",
             )
         )
     if any(each.differs for each in tuned.race):

@@ -218,7 +218,10 @@ def describe_end(exit_code: int, output: str) -> RunError:
     """
     kind: ErrorKind = "exited"
     if exit_code == 0:
-        sentence = "the target ended the process before it was measured (os._exit?)"
+        sentence = (
+            "the target's process ended before it was measured: it called os._exit(), or goes on "
+            "in the background; run it so that it trains in the foreground, to its end"
+        )
     elif exit_code > 0:
         sentence = (
             f"the measuring process ended with exit code {exit_code}; its output stands in the "

@@ -15,7 +15,7 @@ import msgspec
 
 from feedrate.analysis.candidates import candidates
 from feedrate.analysis.tuned import Tuned, cheapest
-from feedrate.analysis.tuning import LEAST_BATCHES
+from feedrate.analysis.tuning import too_short
 from feedrate.plan.need import objection, predict
 from feedrate.plan.race import LEAST_ROUNDS, ROUNDS, next_entry
 from feedrate.records import Benchmark
@@ -100,7 +100,7 @@ def next_step(tuned: Tuned, limits: Limits) -> Step:
     """Return what comes next. The look has succeeded, or is yet to come."""
     if tuned.look is None or tuned.own is None:
         return Looking(seconds=_clamped(_LOOK_SHARE * limits.seconds, _LOOK_SECONDS))
-    if tuned.look.batches < LEAST_BATCHES:
+    if too_short(tuned):
         return Done(reason="too_short")
     gain = tuned.most_gain
     if gain is not None and gain < tuned.procedure.tolerance:

@@ -17,7 +17,7 @@ from feedrate.analysis.candidates import chosen_level
 from feedrate.analysis.race import Entry
 from feedrate.analysis.reasons import line
 from feedrate.analysis.tuned import Tuned, read
-from feedrate.analysis.tuning import Answer, answer, judge, recommend
+from feedrate.analysis.tuning import LEAST_GAIN, Answer, answer, judge, recommend
 from feedrate.analysis.windows import Part, Stretch, percentile
 from feedrate.records import LoaderFacts, Peaks, Recommendation, Suite
 from feedrate.report.details import render_tracebacks
@@ -115,10 +115,8 @@ def _loop(tuned: Tuned, items: str) -> Iterator[RenderableType]:
     yield Hanging("your loop  ", " · ".join(parts), lead_style="dim")
     gain = tuned.most_gain
     if tuned.cached is not None and gain is not None:
-        text = (
-            f"{units.rate(tuned.cached.rate)} {items}/s when the loader costs nothing: at most "
-            f"{units.ratio(1 + gain)}"
-        )
+        most = f"at most {units.ratio(1 + gain)}" if gain >= LEAST_GAIN else "nothing to gain"
+        text = f"{units.rate(tuned.cached.rate)} {items}/s when the loader costs nothing: {most}"
         yield Hanging("ceiling    ", text, lead_style="dim")
 
 
