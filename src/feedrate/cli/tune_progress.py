@@ -13,7 +13,7 @@ from feedrate.analysis.tuned import run_rate
 from feedrate.analysis.windows import of_phase, together
 from feedrate.errors import OutputError
 from feedrate.measure import wire
-from feedrate.measure.tune_watcher import TuneWatcher
+from feedrate.measure.tune_watcher import LOOK_WORDS, TuneWatcher
 from feedrate.records import Run
 
 
@@ -39,7 +39,9 @@ class PlainTuneProgress(TuneWatcher):
 
     def step_ended(self, what: str, run: Run) -> None:
         """Say what came of the run."""
-        self.say(f"{self._head} {what}: {outcome(run)}")
+        failed = run.error is not None and run.error.kind != "interrupted"
+        said = "failed" if failed and what == LOOK_WORDS else outcome(run)
+        self.say(f"{self._head} {what}: {said}")
 
     def note(self, text: str) -> None:
         """Say it."""

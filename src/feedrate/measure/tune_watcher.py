@@ -6,6 +6,9 @@ from feedrate.errors import OutputError
 from feedrate.measure import wire
 from feedrate.records import Run
 
+LOOK_WORDS = "a look at the script as it is"
+"""What the first run is called. Its failure is told by itself: as an error, or in a note."""
+
 
 class TuneWatcher:
     """Told of everything as it happens. This one shows nothing; others show what they override."""

@@ -34,7 +34,7 @@ from feedrate.errors import (
 from feedrate.measure import wire
 from feedrate.measure.executor import Executor
 from feedrate.measure.manager import make_run
-from feedrate.measure.tune_watcher import TuneWatcher
+from feedrate.measure.tune_watcher import LOOK_WORDS, TuneWatcher
 from feedrate.plan.tuning import (
     Done,
     Level,
@@ -116,7 +116,7 @@ class Tuner:
     def _take(self, step: Step) -> None:
         if isinstance(step, Looking):
             session: wire.Session = wire.Look(seconds=step.seconds, loader=self._loader)
-            run = self._run("a look at the script as it is", LOOK, None, session)
+            run = self._run(LOOK_WORDS, LOOK, None, session)
             self._check_look(run)
             self._take_over_earlier()
             return
