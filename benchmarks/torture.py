@@ -171,12 +171,12 @@ class Torture:
 
     def _move(self) -> None:
         """Do what is done now and then."""
-        chance = self._rng.random()
-        if chance < 0.01 and self._loader.active_workers < WORKERS + 2:
-            self._loader.grow()
-        elif chance < 0.02 and self._loader.active_workers > 2:
-            self._loader.shrink()
-        elif chance < 0.1:
+        if self._rng.random() < self.config.move_share:
+            if self._rng.random() < 0.5 and self._loader.active_workers < WORKERS + 2:
+                self._loader.grow()
+            elif self._loader.active_workers > 2:
+                self._loader.shrink()
+        elif self._rng.random() < 0.1:
             self._buffer.scribble()
         self._children.reap()
         now = time.monotonic()
@@ -229,8 +229,8 @@ def main() -> int:
         window = min(1.0, seconds / 40)
         return Config(method, seconds, given.seed, window_seconds=window, **options)
 
-    # A worker that is not forked takes seconds to start: fewer kills, and less that is kept.
-    slow: dict[str, Any] = {"kill_seconds": 10.0, "kept_bytes": 4 * MIB}
+    # A worker that is not forked takes seconds to start.
+    slow: dict[str, Any] = {"kill_seconds": 10.0, "move_share": 0.002, "kept_bytes": 4 * MIB}
     configs = [
         config("fork", 0.3),
         config("forkserver", 0.35, in_order=False, **slow),

@@ -13,8 +13,9 @@ class Config:
     """One way to run it.
 
     ``kill_seconds`` is the mean time between two kills, ``kept_bytes`` the size of the replay
-    buffer, ``fork_share`` the share of batches that are handed to forked processes. Memory is
-    looked at after ``warm_batches``, and may gain ``slack_bytes`` by chance. It ends early once
+    buffer, ``fork_share`` the share of batches that are handed to forked processes, and
+    ``move_share`` of those after which a worker more or less is asked for. Memory is looked at
+    after ``warm_batches``, and may gain ``slack_bytes`` by chance. It ends early once
     ``most_wrong`` things are wrong.
     """
 
@@ -26,6 +27,7 @@ class Config:
     window_seconds: float = 1.0
     kept_bytes: int = 16 * MIB
     fork_share: float = 0.02
+    move_share: float = 0.02
     slack_bytes: int = 16 * MIB
     warm_batches: int = 1000
     most_wrong: int = 20
