@@ -16,7 +16,7 @@ from feedrate.analysis.tuning import answer, judge, recommend
 from feedrate.plan.tuning import Limits
 from feedrate.records import Benchmark, Finding, Suite
 from feedrate.settings import Budget, LoaderSettings
-from tune_builders import Loop, make_tune, make_tuner, small_gain, tuned_suite, window
+from tune_builders import ITEMS, Loop, make_tune, make_tuner, small_gain, tuned_suite, window
 
 LONG = 10**6
 
@@ -142,6 +142,11 @@ def test_workers_that_wait_for_storage_are_told_from_full_cpus() -> None:
     full = found(Loop(fetch=0.02, cpu=0.02, step=0.0005, cpus=2, ramp_to=(1, 2, 3), chosen=2))
     assert "2 CPUs at 20.0 ms of CPU a batch give at most 100" in full["speed.load_bound"].title
     assert "speed.latency_bound" not in full
+    throttled = found(
+        Loop(fetch=0.04, cpu=0.018, step=0.0005, cpus=0.5, ramp_to=(1, 2, 3), chosen=2)
+    )
+    assert "speed.load_bound" in throttled
+    assert "speed.latency_bound" not in throttled  # a quota lets workers wait, and no storage
 
 
 def test_a_shared_resource_is_told_by_fetches_that_get_longer_on_idle_cpus() -> None:
@@ -253,6 +258,39 @@ def test_a_gain_is_beyond_doubt_when_each_of_two_rounds_shows_it() -> None:
     assert beyond_doubt(entry(4, 120, 150), own)
     assert not beyond_doubt(entry(4, 119, 150), own)
     assert not beyond_doubt(entry(4, 300), own)
+
+
+@pytest.mark.parametrize(
+    ("rates", "kind"),
+    [
+        ((108, 104), "undecided"),
+        ((108, 107), "gain"),  # two rounds that agree as closely as 12.7 standard errors ask
+        ((108, 105, 109), "gain"),
+        ((112, 104, 104), "undecided"),
+        ((120, 150), "gain"),
+        ((108, 104, 110, 101, 107), "gain"),
+    ],
+)
+def test_few_rounds_have_to_agree(rates: tuple[float, ...], kind: str) -> None:
+    suite = tuned_suite(Loop())
+    own, other = (each for each in read(suite).race if len(each.rates) > 1)
+    entries = {own.settings: (100.0,) * len(rates), other.settings: rates}
+    raced = tuple(
+        msgspec.structs.replace(
+            b,
+            runs=tuple(
+                msgspec.structs.replace(
+                    b.runs[0], repeat=number, windows=(window(1, rate / ITEMS, batches=400),)
+                )
+                for number, rate in enumerate(entries[b.settings])
+            ),
+        )
+        for b in suite.benchmarks
+        if b.part == RACE and b.settings in entries
+    )
+    others = tuple(b for b in suite.benchmarks if b.part != RACE)
+    suite = msgspec.structs.replace(suite, benchmarks=(*others, *raced))
+    assert answer(read(suite)).kind == kind
 
 
 def test_a_worker_that_died_is_told_with_the_level_and_the_rest_is_recommended() -> None:

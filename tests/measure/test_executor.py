@@ -112,7 +112,7 @@ def test_the_same_seed_gives_the_same_order():
         ("forgets_to_return", 2, "target", "is a return missing"),
         ("fails", 2, "target", "FileNotFoundError: no folder photos"),
         ("exits", 2, "target", "sys.exit"),
-        ("leaves_at_once", 2, "exited", "ended the process"),
+        ("leaves_at_once", 2, "exited", "process ended before it was measured"),
         ("is_not_there", 2, "target", "has no 'is_not_there'"),
     ],
 )

@@ -525,7 +525,7 @@ def test_why_no_batch_came(changes: dict[str, Any], says: str):
 @pytest.mark.parametrize(
     ("code", "kind", "says"),
     [
-        (0, "exited", "the target ended the process before it was measured"),
+        (0, "exited", "the target's process ended before it was measured"),
         (3, "exited", "ended with exit code 3"),
         (-signal.SIGKILL, "killed", "the main process was killed (SIGKILL)"),
         (-signal.SIGTERM, "killed", "the main process was killed (SIGTERM)"),

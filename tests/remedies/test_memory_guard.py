@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import mmap
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -335,12 +336,13 @@ def test_the_sight_of_this_machine() -> None:
     sight = SystemSight()
     assert sight.limits().free > 0
     own = sight.own_bytes()
-    held = bytearray(b"x") * (32 * MIB)
+    held = mmap.mmap(-1, 32 * MIB)  # pages of its own: an allocator may have some to reuse
+    held.write(b"x" * (32 * MIB))
     grown = sight.own_bytes()
     assert own is not None
     assert grown is not None
     assert grown - own > 30 * MIB
-    del held
+    held.close()
     tree = sight.tree(1.5)
     assert tree is not None
     assert (tree.at, tree.worker_count) == (1.5, 0)

@@ -41,7 +41,8 @@ def findings(tuned: Tuned, kind: str, against: Duel | None) -> Iterator[Finding 
         return
     yield _latency_bound(tuned, best)
     yield _shared_limit(tuned) or _load_bound(tuned, best)
-    yield _head_of_line(best)
+    if not _cpus_full(tuned):
+        yield _head_of_line(best)
 
 
 def look_evidence(tuned: Tuned) -> list[Evidence]:
@@ -176,7 +177,7 @@ def _short_of_memory(tuned: Tuned) -> Finding | None:
 
 def _latency_bound(tuned: Tuned, best: Stretch) -> Finding | None:
     roof = tuned.roof
-    if not roof.waits_for_storage or best.level <= roof.cpus:
+    if not roof.waits_for_storage or best.level <= roof.cpus or _cpus_full(tuned):
         return None
     return made(
         "speed.latency_bound",
@@ -187,6 +188,17 @@ def _latency_bound(tuned: Tuned, best: Stretch) -> Finding | None:
             figure("CPU seconds of a fetch", roof.worker_cpu or 0, "s"),
         ],
     )
+
+
+def _cpus_full(tuned: Tuned) -> bool:
+    """Say whether the CPUs are full at the lowest level already, as a quota makes them.
+
+    What a worker does not compute there is time in which it was not let run, and no storage's.
+    """
+    first = next((each for each in tuned.levels if each.level > 0), None)
+    if first is None or first.cpu is None:
+        return False
+    return first.batch_rate * first.cpu > _IDLE_CPUS * tuned.roof.cpus
 
 
 def _load_bound(tuned: Tuned, best: Stretch) -> Finding | None:

@@ -7,7 +7,7 @@ from statistics import median
 
 import msgspec
 
-from feedrate.analysis.stats import Ratio, ratio
+from feedrate.analysis.stats import ENOUGH_RUNS, Ratio, direction, ratio, surely_higher
 from feedrate.records import Benchmark, RunError
 from feedrate.settings import LoaderSettings
 
@@ -56,6 +56,16 @@ class Duel(msgspec.Struct, frozen=True, kw_only=True):
     def beyond_doubt(self) -> bool:
         """Whether more rounds would change nothing."""
         return beyond_doubt(self.winner, self.own)
+
+    @property
+    def surely_faster(self) -> bool:
+        """Whether the winner is faster, as far as so many rounds can show."""
+        if self.rounds >= ENOUGH_RUNS or self.beyond_doubt:
+            return direction(self.ratio) == "higher"
+        both = sorted(self.winner.rates.keys() & self.own.rates.keys())
+        return surely_higher(
+            [self.winner.rates[k] for k in both], [self.own.rates[k] for k in both]
+        )
 
 
 def winner(entries: Sequence[Entry], tolerance: float) -> Entry | None:

@@ -15,7 +15,7 @@ from feedrate.analysis.candidates import candidates
 from feedrate.analysis.limiting import findings, look_evidence, made
 from feedrate.analysis.race import Duel, duel
 from feedrate.analysis.reasons import chosen_words, line, reasons
-from feedrate.analysis.stats import ENOUGH_RUNS, direction, verdict_same
+from feedrate.analysis.stats import ENOUGH_RUNS, verdict_same
 from feedrate.analysis.tuned import Tuned, broke_at, read
 from feedrate.analysis.wording import change, figure, limit, percent, rate, ratio_of, workers
 from feedrate.records import Finding, Recommendation, Suite
@@ -108,7 +108,7 @@ def _kind(tuned: Tuned, found: Duel) -> Kind:
     if interval is None:
         return "unconfirmed"
     tolerance = tuned.procedure.tolerance
-    faster = direction(found.ratio) == "higher"
+    faster = found.surely_faster
     matters = found.ratio.value >= 1 + tolerance
     verdict = verdict_same(found.ratio, tolerance)
     if faster and matters:
@@ -118,7 +118,7 @@ def _kind(tuned: Tuned, found: Duel) -> Kind:
         return "cheaper"
     # so wide that it tells nothing, whatever the values say
     wide = interval.high > 1 + tolerance and interval.high - interval.low > _WIDE * tolerance
-    return "undecided" if verdict == "undecided" and (matters or wide) else "keep"
+    return "undecided" if matters or (verdict == "undecided" and wide) else "keep"
 
 
 def _search_found_own(tuned: Tuned) -> bool:

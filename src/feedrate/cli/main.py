@@ -17,6 +17,9 @@ from feedrate.cli.tuning import SCRIPT_ARGUMENTS, tune
 from feedrate.errors import FeedrateError
 from feedrate.version import __version__
 
+INTERRUPTED = 130
+"""The exit code of what Ctrl-C ended."""
+
 app = typer.Typer(
     name="feedrate",
     no_args_is_help=True,
@@ -65,7 +68,11 @@ def main() -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         say("feedrate: interrupted")
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:  # Typer's way to end a command before it says anything
+            say("feedrate: interrupted")
+        raise
 
 
 def _explain(error: FeedrateError) -> None:

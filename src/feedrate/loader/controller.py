@@ -128,7 +128,11 @@ class Controller:
         latest = self._windows[best][-1]
         waits = latest.wait_share >= self._tolerance
         if waits and (up := self._higher(best)) is not None:
-            return self._go(up, f"with {best} workers the loop still waits", window)
+            return self._go(
+                up,
+                f"with {best} {'worker' if best == 1 else 'workers'} the loop still waits",
+                window,
+            )
         below = max((level for level in self._windows if level < best), default=best)
         gap = best - below
         if gap > max(1, best // 8):

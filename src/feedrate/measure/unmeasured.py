@@ -14,7 +14,8 @@ def describe_unmeasured(uses: Sequence[Use], is_asked_for: Callable[[Use], bool]
     wanted = [use for use in uses if is_asked_for(use)]
     if not uses:
         sentence = (
-            "the script ended without iterating a DataLoader: does it need arguments to train?"
+            "the script ended without iterating a DataLoader in its main process: does it need "
+            "arguments to train, or does it train in processes that it starts itself?"
         )
     elif not wanted:
         sentence = (

@@ -34,6 +34,8 @@ _HELP = {
     "loop": "a faster step would help",
     "workers": "a batch in less time would help: faster storage or cheaper items",
 }
+_OVER = 1.1
+"""How far beyond its budget a tune may take before that is said."""
 _BOUNDS = {"workers": "workers", "cpus": "CPUs", "loop": "the loop"}
 
 
@@ -101,7 +103,11 @@ def _measured(tuned: Tuned) -> str:
         parts.append(f"{count(rounds, 'round')} against your settings, in rotated order")
     budget = tuned.procedure.budget_seconds
     spent = units.duration(tuned.spent)
-    parts.append(f"{spent} of {units.duration(budget)}" if budget else spent)
+    if budget and tuned.spent > _OVER * budget:
+        spent += f", beyond the budget of {units.duration(budget)}: it takes so long at least"
+    elif budget:
+        spent += f" of {units.duration(budget)}"
+    parts.append(spent)
     if tuned.earlier:
         parts.append("the levels are from an earlier tune")
     return " · ".join(parts)
