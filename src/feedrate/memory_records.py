@@ -127,11 +127,31 @@ class GrowthCause(msgspec.Struct, frozen=True, kw_only=True):
     holder: str = ""
 
 
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """Python objects that grow in number or size in one process, as the second pass found them.
+
+    ``process`` is "main" or "worker 0" (the worker's number). ``file`` and ``line`` are where they
+    are allocated, ``type_name`` what they are; ``None`` where that is not known. ``count`` is how
+    many more there are with each epoch, ``bytes_per_epoch`` what they take. ``held_by`` is the
+    chain that keeps them, from a root on, as ("module train.CACHE", "dict").
+    """
+
+    process: str
+    file: str | None = None
+    line: int | None = None
+    type_name: str | None = None
+    count: float = 0.0
+    bytes_per_epoch: float = 0.0
+    held_by: tuple[str, ...] = ()
+
+
 class MemoryWatch(msgspec.Struct, frozen=True, kw_only=True):
     """One watched run of a loop.
 
     ``complete_epochs`` is how many came to their end. ``dataset_length`` is the number of distinct
     items, ``None`` where unknown. ``spent_seconds`` is what the looks took, of ``seconds`` in all.
+    ``causes`` are what the second pass found of each process that grows, ``objects`` the Python
+    objects that grow in it, those that take most first.
     """
 
     looks: tuple[MemoryLook, ...]
@@ -142,5 +162,6 @@ class MemoryWatch(msgspec.Struct, frozen=True, kw_only=True):
     dataset_length: int | None = None
     room: MemoryRoom = MemoryRoom()
     causes: tuple[GrowthCause, ...] = ()
+    objects: tuple[Cause, ...] = ()
     seconds: float = 0.0
     spent_seconds: float = 0.0
