@@ -26,7 +26,7 @@ from torch.utils.data import Dataset
 
 from feedrate.loader.dataloader import DataLoader
 
-ITEMS = 4000
+ITEMS = 400
 BATCH = 8
 
 
