@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
 
+import msgspec
+
 from builders import make_facts, make_metadata, make_peaks, make_procedure
 from feedrate.measure import wire
 from feedrate.measure.executor import Outcome
@@ -73,7 +75,8 @@ class Loop:
     ``ramp_rates`` are batches/s that the ramp alone sees, as of a disturbed window.
 
     ``zero_costs`` is what a batch takes in the main process, by default as long as in a worker;
-    ``transport`` what taking a batch from a worker costs the loop.
+    ``transport`` what taking a batch from a worker costs the loop. On feedrate's loader the rate is
+    ``feedrate_gain`` times as high.
     """
 
     fetch: float = 0.020
@@ -91,6 +94,7 @@ class Loop:
     accelerator: str | None = None
     child_seconds: float = 2.0
     epochs: int = 1
+    feedrate_gain: float = 1.0
     seen: list[wire.ChildSpec] = field(default_factory=list)
     fail_look: RunError | None = None
     interrupt_at: int | None = None
@@ -160,8 +164,12 @@ class Loop:
             error = RunError(kind="worker_died", sentence="A worker was killed.")
             return Outcome(seconds=3.0, error=error)
         rate = self.rate(level) * next(self._noise)
+        facts = self.own
+        if spec.settings is not None and spec.settings.loader == "feedrate":
+            rate *= self.feedrate_gain
+            facts = msgspec.structs.replace(facts, loader="feedrate")
         windows = (self._window(level, rate, "static", batches=max(4, int(rate))),)
-        return self._outcome(windows, seconds=self.child_seconds + session.seconds)
+        return self._outcome(windows, seconds=self.child_seconds + session.seconds, facts=facts)
 
     def _window(self, level: int, rate: float, phase: str, **changes: Any) -> Window:
         return window(level, rate, phase, step=self.step, **changes)
@@ -190,7 +198,7 @@ class Loop:
             windows=tuple(windows),
             choices=tuple(choices),
             used=wire.Used(
-                loaders=(use(self.own, epochs=self.epochs),),
+                loaders=(use(facts, epochs=self.epochs),),
                 training_loader=0,
                 startup_seconds=self.startup,
             ),

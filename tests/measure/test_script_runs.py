@@ -70,6 +70,17 @@ def test_a_script_with_given_settings() -> None:
     assert window.worker_cpu_seconds is not None
 
 
+def test_a_script_on_feedrates_loader() -> None:
+    settings = LoaderSettings(num_workers=2, loader="feedrate")
+    session = wire.Static(seconds=0.1, loader=1, trained=True)
+    outcome = execute("script_plain.py", "1000", "400", session=session, settings=settings)
+    assert outcome.error is None
+    (window,) = outcome.windows
+    assert (window.level, window.phase) == (2, "static")
+    assert outcome.used is not None
+    assert [each.facts.loader for each in outcome.used.loaders] == [None, "feedrate"]
+
+
 def test_a_ramp_of_a_script() -> None:
     session = wire.Ramp(seconds=60, loader=1, most_workers=2, tolerance=0.03, trained=True)
     outcome = execute("script_plain.py", "1000", "4000", session=session)

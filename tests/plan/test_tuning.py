@@ -25,6 +25,9 @@ from feedrate.records import Suite
 from feedrate.settings import Budget, LoaderSettings
 from tune_builders import Loop, limits, make_tune, make_tuner, raced, small_gain, tuned_suite
 
+LIGHT: dict[str, Any] = {"batch_bytes": 0, "batch_tensors": 0}
+"""Batches that nobody has to hand over, so that nothing runs beside."""
+
 
 def course(loop: Loop, *, seconds: float = 60.0, **changes: Any) -> str:
     """Tune to the end and return the reason of the end."""
@@ -105,7 +108,8 @@ def test_a_level_that_was_faster_in_the_ramp_races_too_and_leaves_when_it_is_not
 
 
 def test_a_search_that_ends_at_the_own_settings_needs_no_race() -> None:
-    loop = Loop(own=make_facts(5, persistent_workers=True, length=10**6), step=0.0035, chosen=5)
+    facts = make_facts(5, persistent_workers=True, length=10**6, **LIGHT)
+    loop = Loop(own=facts, step=0.0035, chosen=5)
     loop.ramp_to = (1, 5)
     assert course(loop) == "own_is_best"
     assert raced(loop) == []
@@ -222,7 +226,7 @@ def test_rounds_become_fewer_where_time_is_short_but_not_less_than_two() -> None
 
 
 def test_no_gain_after_three_rounds_is_not_held_on_to() -> None:
-    loop = Loop(own=make_facts(5, length=10**6, persistent_workers=False), step=0.003)
+    loop = Loop(own=make_facts(5, length=10**6, persistent_workers=False, **LIGHT), step=0.003)
     # the ramp speaks for 6 workers, which are no faster when they run by themselves
     rate = loop.rate
     loop.rate = lambda level: min(rate(level), 200.0)  # type: ignore[method-assign]

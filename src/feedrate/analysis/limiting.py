@@ -68,11 +68,13 @@ def made(
     evidence: Iterable[Evidence] = (),
     remedy: str = "",
 ) -> Finding:
-    """Return a finding of a tune, with a capital at its start."""
+    """Return a finding of a tune, with a capital at its start unless that is a name in code."""
+    first = title.partition(" ")[0]
+    is_name = "=" in first or "." in first
     return Finding(
         code=code,
         severity=severity,
-        title=title if "=" in title.partition(" ")[0] else title[:1].upper() + title[1:],
+        title=title if is_name else title[:1].upper() + title[1:],
         evidence=tuple(evidence),
         remedy=remedy,
     )

@@ -3,7 +3,8 @@
 Everything that plans, judges or shows a tune starts from here. A tune's benchmarks are told apart
 by their part: one look at the settings as they are, one ramp, single runs at chosen levels where a
 ramp is not possible, and the race, in which settings are run against the user's own in rotated
-rounds. What an earlier tune had found and is only confirmed now comes as the part `EARLIER`.
+rounds; then, `BESIDE` it, what came out with feedrate's loader. What an earlier tune had found and
+is only confirmed now comes as the part `EARLIER`.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from feedrate.records import (
 from feedrate.settings import LoaderSettings
 
 LOOK, RAMP, LEVELS, RACE, EARLIER = "look", "ramp", "levels", "confirmation", "earlier"
+BESIDE = "feedrate"
 OWN_LABEL = "your settings"
 TORCH_PREFETCH = 2
 """torch's own prefetch_factor with workers where none is set."""
@@ -49,7 +51,9 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True):
         choices: what the ramp decided, in order.
         roof: the ceilings that follow.
         race: the user's own settings and those held against them, in the order of measuring.
-        runs: every run, the earlier tune's left out, in the order of the benchmarks.
+        beside: what the race ended at, and the same on feedrate's loader.
+        runs: every run, the earlier tune's and those beside left out, in the order of the
+            benchmarks.
         earlier: the levels are those of an earlier tune.
     """
 
@@ -70,6 +74,7 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True):
     level_runs: tuple[Benchmark, ...] = ()
     roof: Roofline = Roofline(cpus=1.0)
     race: tuple[Entry, ...] = ()
+    beside: tuple[Entry, ...] = ()
     earlier: bool = False
 
     @property
@@ -85,9 +90,14 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True):
         return max(0.0, self.cached.rate / self.look.rate - 1)
 
     @property
+    def every_run(self) -> tuple[Run, ...]:
+        """Those beside too."""
+        return (*self.runs, *(run for each in self.beside for run in each.benchmark.runs))
+
+    @property
     def spent(self) -> float:
         """The seconds that all runs took."""
-        return sum(run.seconds or 0.0 for run in self.runs)
+        return sum(run.seconds or 0.0 for run in self.every_run)
 
     @property
     def own_entry(self) -> Entry | None:
@@ -127,7 +137,9 @@ def read(suite: Suite) -> Tuned:
     return Tuned(
         metadata=suite.metadata,
         procedure=suite.procedure,
-        runs=tuple(run for b in suite.benchmarks if b.part != EARLIER for run in b.runs),
+        runs=tuple(
+            run for b in suite.benchmarks if b.part not in (EARLIER, BESIDE) for run in b.runs
+        ),
         loaders=look.loaders if look is not None else (),
         use=use,
         own=own,
@@ -141,7 +153,8 @@ def read(suite: Suite) -> Tuned:
         ramp_runs=ramp,
         level_runs=level_runs,
         roof=roofline((*without_workers, *levels), cached, cpus),
-        race=_race(suite, own, use),
+        race=_entries(suite, RACE, own, use),
+        beside=_entries(suite, BESIDE, own, use),
         earlier=bool(earlier),
     )
 
@@ -211,23 +224,27 @@ def _training_loader(look: Run | None) -> LoaderUse | None:
     return next((use for use in look.loaders if use.number == look.training_loader), None)
 
 
-def _race(suite: Suite, own: LoaderSettings | None, use: LoaderUse | None) -> tuple[Entry, ...]:
+def _entries(
+    suite: Suite, part: str, own: LoaderSettings | None, use: LoaderUse | None
+) -> tuple[Entry, ...]:
+    """Return what runs against what: the user's own settings, or torch's loader beside ours."""
     if use is None:
         return ()
-    entries = [b for b in suite.benchmarks if b.part == RACE]
-    seen = (each for b in entries if b.settings == own for each in _uses(b, use.number))
+    raced = [b for b in suite.benchmarks if b.part == RACE]
+    seen = (each for b in raced if b.settings == own for each in _uses(b, use.number))
     usual = next((found for each in (use, *seen) if (found := epoch_batches(each))), None)
     return tuple(
         Entry(
             benchmark=b,
-            own=b.settings == own,
+            own=b.settings == own if part == RACE else b.settings.loader is None,
             rates={run.repeat: rate for run in b.runs if (rate := run_rate(run)) is not None},
             error=next((run.error for run in b.runs if run.error is not None), None),
             differs=any(
                 _differs(usual, each, suite.procedure.tolerance) for each in _uses(b, use.number)
             ),
         )
-        for b in entries
+        for b in suite.benchmarks
+        if b.part == part
     )
 
 

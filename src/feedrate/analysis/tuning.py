@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from feedrate.analysis import stability
+from feedrate.analysis import beside, stability
 from feedrate.analysis.candidates import candidates
 from feedrate.analysis.limiting import findings, look_evidence, made
 from feedrate.analysis.race import Duel, duel
@@ -53,7 +53,11 @@ def judge(suite: Suite) -> tuple[Finding, ...]:
     """Return the findings of a tune: the answer, what limits the loop, how it was measured."""
     tuned = read(suite)
     found = answer(tuned)
-    said = [_answer(tuned, found), *findings(tuned, found.kind, found.duel)]
+    said = [
+        _answer(tuned, found),
+        *findings(tuned, found.kind, found.duel),
+        beside.finding(tuned),
+    ]
     known = tuple(each for each in said if each is not None)
     return (*known, *_course(tuned, found), *stability.of_suite(suite))
 

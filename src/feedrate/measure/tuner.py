@@ -12,6 +12,7 @@ import msgspec
 
 from feedrate.analysis.reasons import line
 from feedrate.analysis.tuned import (
+    BESIDE,
     EARLIER,
     LEVELS,
     LOOK,
@@ -23,17 +24,11 @@ from feedrate.analysis.tuned import (
     read,
 )
 from feedrate.analysis.wording import workers
-from feedrate.errors import (
-    FeedrateError,
-    Interrupted,
-    MeasuringTimeout,
-    NothingMeasured,
-    OutputError,
-    TargetError,
-)
+from feedrate.errors import Interrupted, OutputError
 from feedrate.measure import wire
 from feedrate.measure.executor import Executor
 from feedrate.measure.manager import make_run
+from feedrate.measure.tune_failure import as_raised, no_loop
 from feedrate.measure.tune_watcher import LOOK_WORDS, TuneWatcher
 from feedrate.plan.tuning import (
     Done,
@@ -145,14 +140,14 @@ class Tuner:
             self._enter(step, tuned)
             session = _static(tuned.use, step.seconds)
             what = _label(step.settings, tuned.own)
-            self._run(what, RACE, step.settings, session, repeat=step.repeat)
+            self._run(what, step.part, step.settings, session, repeat=step.repeat)
 
     def _enter(self, step: Round, tuned: Tuned) -> None:
-        """Add those that take part in the race to the suite, before the first of them runs."""
-        if tuned.race:
+        """Add those that take part to the suite, before the first of them runs."""
+        if any(each.part == step.part for each in self.suite.benchmarks):
             return
         entries = tuple(
-            Benchmark(label=_label(settings, tuned.own), settings=settings, part=RACE)
+            Benchmark(label=_label(settings, tuned.own), settings=settings, part=step.part)
             for settings in step.entries
         )
         self._replace(benchmarks=(*self.suite.benchmarks, *entries))
@@ -176,7 +171,8 @@ class Tuner:
         session: wire.Session,
         repeat: int = 0,
     ) -> Run:
-        shown = f"{what}, round {repeat + 1}" if part == RACE else what
+        in_rounds = part in (RACE, BESIDE)
+        shown = f"{what}, round {repeat + 1}" if in_rounds else what
         tuned = read(self.suite)
         self._watcher.step_started(shown, tuned.spent)
         # the user's own settings are those of a loader that nothing was set on
@@ -192,7 +188,7 @@ class Tuner:
             self._complete_metadata(outcome.ready)
         error = run.error
         # of a race only whole runs count; of a search each window does
-        if error is None or error.kind != "interrupted" or (run.windows and part != RACE):
+        if error is None or error.kind != "interrupted" or (run.windows and not in_rounds):
             self._keep(run, what, part, settings)
         self.save()
         self._watcher.step_ended(shown, run)
@@ -222,8 +218,8 @@ class Tuner:
                 self._watcher.note(f"the script failed after it was measured: {error.sentence}")
             return
         if error is None:
-            error = RunError(kind="no_batches", sentence=_no_loop(run))
-        raise _as_raised(error)
+            error = RunError(kind="no_batches", sentence=no_loop(run))
+        raise as_raised(error)
 
     def _take_over_earlier(self) -> None:
         """Add what an earlier tune searched, unless the loop is another one by now."""
@@ -282,24 +278,6 @@ def _found_in(run: Run) -> LoaderSettings:
 
 
 def _label(settings: LoaderSettings, own: LoaderSettings | None) -> str:
+    if settings.loader == "feedrate":
+        return f"feedrate.DataLoader, {line(settings)}"
     return OWN_LABEL if settings == own else line(settings)
-
-
-def _no_loop(run: Run) -> str:
-    if not run.loaders:
-        return (
-            "no DataLoader was iterated: give the script that trains, with the arguments that "
-            "make it do so"
-        )
-    if run.training_loader is None:
-        numbers = ", ".join(str(use.number) for use in run.loaders)
-        return f"it is not clear which loader trains; name it with --loader N ({numbers})"
-    return "the training loader delivered no batch: let the script run longer"
-
-
-def _as_raised(error: RunError) -> FeedrateError:
-    if error.kind == "target":
-        return TargetError(error.sentence, details=error.traceback)
-    kind = MeasuringTimeout if error.kind == "timeout" else NothingMeasured
-    sentence = f"nothing could be measured: {error.sentence}"
-    return kind(sentence, details=error.traceback)

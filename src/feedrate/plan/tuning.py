@@ -2,23 +2,26 @@
 
 A look at the script as it is, with the ceiling; an end right there where nothing can be gained; a
 ramp of the workers, or single runs where the loader cannot be ramped; then a race of what the
-measurements speak for against the user's own settings. The time budget shortens the ramp and the
-runs of the race first, then the number of its rounds.
+measurements speak for against the user's own settings; and, where time is left, what that ends at
+once more beside feedrate's own loader. The time budget shortens the ramp and the runs of the race
+first, then the number of its rounds.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
 from feedrate.analysis.candidates import candidates
-from feedrate.analysis.tuned import Tuned, cheapest
+from feedrate.analysis.tuned import BESIDE, RACE, Tuned, cheapest
 from feedrate.analysis.tuning import too_short
+from feedrate.plan.beside import begin, next_beside
 from feedrate.plan.need import objection, predict
 from feedrate.plan.race import LEAST_ROUNDS, ROUNDS, next_entry
-from feedrate.records import Benchmark
+from feedrate.records import Benchmark, Run
 from feedrate.settings import Budget, LoaderSettings
 
 MOST_WORKERS = 32
@@ -74,7 +77,7 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
-    """Run settings in a round of the race.
+    """Run settings in a round of the race, or of what runs beside it after its end.
 
     ``entries`` are all that take part, own ones first; ``refused`` those that would.
     """
@@ -84,6 +87,7 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     entries: tuple[LoaderSettings, ...]
     refused: tuple[Refused, ...] = ()
+    part: str = RACE
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,7 +113,8 @@ def next_step(tuned: Tuned, limits: Limits) -> Step:
         search = _search(tuned, limits)
         if search is not None:
             return search
-    return _race(tuned, limits)
+    step = _race(tuned, limits)
+    return (_beside(tuned, limits) or step) if isinstance(step, Done) else step
 
 
 def refusal(tuned: Tuned, settings: LoaderSettings, limits: Limits) -> str | None:
@@ -123,15 +128,24 @@ def static_seconds(tuned: Tuned, limits: Limits, entries: int) -> float:
     """Return how long each run of the race may measure, so that all rounds fit into the budget."""
     raced = {run.position for each in tuned.race for run in each.benchmark.runs}
     before = [run for run in tuned.runs if run.position not in raced]
-    runs = 2 * ROUNDS + max(0, entries - 2)
+    bounds = _CONFIRM_SECONDS if tuned.earlier else _STATIC_SECONDS
+    return _share(before, limits, 2 * ROUNDS + max(0, entries - 2), bounds)
+
+
+def _share(before: Sequence[Run], limits: Limits, runs: int, bounds: tuple[float, float]) -> float:
+    """Return how long each of some runs may measure in the time that those before have left."""
     left = limits.seconds - sum(run.seconds or 0.0 for run in before)
+    return _clamped(left / runs - _around(before), bounds)
+
+
+def _around(runs: Sequence[Run]) -> float:
+    """Return the seconds that a child takes besides what it measures."""
     around = [
         max(0.0, (run.seconds or 0.0) - sum(window.seconds for window in run.windows))
-        for run in before
+        for run in runs
         if run.windows
     ]
-    bounds = _CONFIRM_SECONDS if tuned.earlier else _STATIC_SECONDS
-    return _clamped(left / runs - min(around, default=0.0), bounds)
+    return min(around, default=0.0)
 
 
 def _search(tuned: Tuned, limits: Limits) -> Step | None:
@@ -248,6 +262,23 @@ def _first_round(tuned: Tuned, limits: Limits) -> Step:
         entries=entries,
         refused=refused,
     )
+
+
+def _beside(tuned: Tuned, limits: Limits) -> Step | None:
+    """Return the next run beside the race; ``None`` where it has no use, no room or no time."""
+    entries = tuple(each.settings for each in tuned.beside) or begin(tuned)
+    if not entries:
+        return None
+    seconds = _share(tuned.runs, limits, 2 * ROUNDS, _STATIC_SECONDS)
+    if tuned.beside:
+        found = next_beside(tuned, limits.seconds)
+    else:
+        least = 2 * LEAST_ROUNDS * (seconds + _around(tuned.runs))
+        fits = tuned.spent + least <= limits.seconds and not refusal(tuned, entries[1], limits)
+        found = (entries[0], 0) if fits else None
+    if found is None:
+        return None
+    return Round(settings=found[0], repeat=found[1], seconds=seconds, entries=entries, part=BESIDE)
 
 
 def _most_candidates(tuned: Tuned, limits: Limits) -> int:

@@ -13,6 +13,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from feedrate import units
+from feedrate.analysis import beside
 from feedrate.analysis.candidates import chosen_level
 from feedrate.analysis.race import Entry
 from feedrate.analysis.reasons import line
@@ -97,7 +98,7 @@ def _data(facts: LoaderFacts) -> str:
 
 
 def _measured(tuned: Tuned) -> str:
-    parts = [count(len(tuned.runs), "run")]
+    parts = [count(len(tuned.every_run), "run")]
     rounds = max((len(each.rates) for each in tuned.race), default=0)
     if rounds:
         parts.append(f"{count(rounds, 'round')} against your settings, in rotated order")
@@ -254,6 +255,10 @@ def _others(tuned: Tuned, found: Answer) -> Iterator[str]:
             both = each.rates.keys() & own.rates.keys()
             rate = units.ratio(each.rate / own.rate)
             yield f"{each.benchmark.label} {rate} your rate ({count(len(both), 'run')})"
+    other = beside.compared(tuned)
+    if other is not None and not beside.gives_more(tuned, other):
+        rate = units.ratio(other.ratio.value)
+        yield f"feedrate.DataLoader {rate} the rate of torch's ({count(other.rounds, 'run')})"
 
 
 def _rest(tuned: Tuned, found: Answer) -> Iterator[RenderableType]:
