@@ -78,7 +78,9 @@ def test_single_runs_may_be_chance_and_all_counts_are_named() -> None:
         f"rate with feedrate's loader over torch's, {count}"
         for count in ("4 workers", "1 worker", "2 workers")
     ]
-    assert "--repeats 5" in made.remedy
+    assert made.remedy == "Run the protocol again: its repeats are fixed."
+    other = one(two_loaders(target="train.py:make_loader"), CODE)
+    assert other.remedy == "Repeat each setting 5 times (--repeats 5)."
 
 
 def test_the_count_that_is_known_best_speaks() -> None:

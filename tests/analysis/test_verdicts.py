@@ -156,6 +156,32 @@ def test_any_suite_can_be_judged(made: list[Benchmark], accelerator: str | None)
     assert chosen is None or chosen in suite.benchmarks
 
 
+REFUSED = ("--repeats", "--epochs", "--max-batches", "--persistent-workers", "--plan-epochs")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(benchmarks(), max_size=5))
+def test_no_remedy_names_an_option_that_a_fixed_protocol_refuses(made: list[Benchmark]) -> None:
+    for target in ("fashion-mnist", "fashion-mnist (synthetic images)"):
+        suite = make_suite(made, metadata=make_metadata(target=target))
+        for finding in judge(suite):
+            assert not [option for option in REFUSED if option in finding.remedy], finding
+            assert not finding.remedy or finding.remedy.endswith(".")
+
+
+def test_a_fixed_protocol_is_run_again_and_whole() -> None:
+    def remedy(*argv: str) -> str:
+        metadata = make_metadata(target="fashion-mnist", argv=argv)
+        return one(
+            make_suite(rates={1: [100.0], 2: [190.0]}, metadata=metadata), "sweep.fastest"
+        ).remedy
+
+    assert remedy("bench", "fashion-mnist") == "Run the protocol again: its repeats are fixed."
+    assert remedy("bench", "fashion-mnist", "--quick") == (
+        "Leave --quick out: the whole protocol measures longer and repeats more."
+    )
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(10, 1000), min_size=1, max_size=5), st.integers(1, 3))
 def test_the_choice_does_not_depend_on_the_order_of_the_benchmarks(

@@ -85,7 +85,7 @@ def _words(condition: Condition, pair: Pair) -> tuple[str, str]:
     at = f"with {workers(pair.workers)}"
     times = f"{units.ratio(pair.gain.value)} {_TORCHS} rate{_interval(pair)}"
     verdict, side = verdict_same(pair.gain, condition.tolerance), direction(pair.gain)
-    again = more_runs((pair.torchs, pair.ours))
+    again = more_runs(condition, (pair.torchs, pair.ours))
     if pair.gain.interval is None:
         return f"{_OURS} has {times} {at}, which may be chance", again
     if verdict == "same":

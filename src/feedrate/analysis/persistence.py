@@ -62,7 +62,7 @@ def _compared(condition: Condition, pair: Kept) -> Finding:
         f"{seconds(pair.without.median)} without"
     )
     verdict, side = verdict_same(pair.loss, condition.tolerance), direction(pair.loss)
-    again = more_runs((pair.on, pair.off))
+    again = more_runs(condition, (pair.on, pair.off))
     remedy = "Use persistent_workers=True." if pair.saved > 0 else "Leave persistent_workers off."
     if pair.loss.interval is None:
         title = (
@@ -113,7 +113,9 @@ def _restarted(condition: Condition, point: Point) -> Finding | None:
             median_of("time to the first batch of a later epoch", again, "s"),
             figure("share of the epoch", share, "share"),
         ],
-        remedy=f"Measure what it saves: {_BOTH_WAYS}." if share > condition.tolerance else "",
+        remedy=f"Measure what it saves: {_BOTH_WAYS}."
+        if share > condition.tolerance and not condition.is_fixed
+        else "",
     )
 
 
@@ -136,7 +138,7 @@ def _kept(condition: Condition, point: Point) -> Finding | None:
             median_of("start-up", point.startup, "s"),
             median_of("time to the first batch of a later epoch", again, "s"),
         ],
-        remedy=f"Measure it both ways to be sure: {_BOTH_WAYS}.",
+        remedy="" if condition.is_fixed else f"Measure it both ways to be sure: {_BOTH_WAYS}.",
     )
 
 

@@ -48,7 +48,7 @@ def pin_memory(condition: Condition) -> Finding | None:
 def _words(condition: Condition, pair: Pair) -> tuple[str, str]:
     at, gained = f"with {workers(pair.on.workers)}", change(pair.gain)
     verdict, side = verdict_same(pair.gain, condition.tolerance), direction(pair.gain)
-    again = more_runs((pair.off, pair.on))
+    again = more_runs(condition, (pair.off, pair.on))
     if pair.gain.interval is None:
         return f"pin_memory changes the rate by {gained} {at}, which may be chance.", again
     if verdict == "same":

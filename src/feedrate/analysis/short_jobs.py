@@ -67,7 +67,8 @@ def short_job(condition: Condition) -> Finding | None:
             median_of(f"{count} with {_name(condition, each.point)}", each.seconds, "s")
             for each in shown
         ],
-        remedy=f"For jobs of {count} use {name}; plan_epochs (--plan-epochs) sets the number.",
+        remedy=f"For jobs of {count} use {name}"
+        + ("." if condition.is_fixed else "; plan_epochs (--plan-epochs) sets the number."),
     )
 
 

@@ -13,7 +13,12 @@ from statistics import median
 import msgspec
 from scipy.stats import theilslopes
 
-from feedrate.analysis.conditions import Condition, finding
+from feedrate.analysis.conditions import (
+    Condition,
+    again_as_published,
+    finding,
+    has_fixed_protocol,
+)
 from feedrate.analysis.outliers import first_stands_out, outliers
 from feedrate.analysis.runs import settled_epochs
 from feedrate.analysis.stats import ENOUGH_RUNS, LEVEL, summary
@@ -65,7 +70,7 @@ def _slow_first_run(condition: Condition) -> Finding | None:
         severity=_severity(odd, condition),
         evidence=_evidence(odd),
         remedy="Something was still cold, such as the page cache or the CPU's clock. Measure "
-        "again while it is warm; more repeats (--repeats) make one run count for less.",
+        f"again while it is warm{_more_repeats(condition)}.",
     )
 
 
@@ -91,8 +96,7 @@ def _outliers(condition: Condition) -> Finding | None:
         f"{'' if count == 1 else ' at most'}.",
         severity=_severity(odd, condition),
         evidence=_evidence(odd),
-        remedy="Close other programs and measure again; more repeats (--repeats) make one run "
-        "count for less.",
+        remedy=f"Close other programs and measure again{_more_repeats(condition)}.",
     )
 
 
@@ -112,7 +116,7 @@ def _short_windows(condition: Condition) -> Finding | None:
             figure(f"measured time of {point.benchmark.label}", spent, "s")
             for point, spent in short
         ],
-        remedy=_longer(run for point, _ in short for run in point.runs),
+        remedy=_longer(condition, (run for point, _ in short for run in point.runs)),
     )
 
 
@@ -121,7 +125,15 @@ def _measured_seconds(point: Point) -> float:
     return median(sum(epoch.seconds for epoch in settled_epochs(run)) for run in point.runs)
 
 
-def _longer(runs: Iterable[Run]) -> str:
+def _more_repeats(condition: Condition) -> str:
+    if condition.is_fixed:
+        return ""
+    return "; more repeats (--repeats) make one run count for less"
+
+
+def _longer(condition: Condition, runs: Iterable[Run]) -> str:
+    if condition.is_fixed:
+        return again_as_published(condition.metadata)
     if all(epoch.complete for run in runs for epoch in run.epochs):
         return "Measure more of these short epochs: raise epochs (--epochs)."
     return "Measure more batches: raise max_batches (--max-batches)."
@@ -155,9 +167,14 @@ def _drift(suite: Suite) -> Finding | None:
             ),
         ),
         remedy="Settings that were repeated in rotated order can still be compared; single runs "
-        f"cannot. Let the machine settle and measure again with {ENOUGH_RUNS} repeats "
-        f"(--repeats {ENOUGH_RUNS}).",
+        f"cannot. Let the machine settle and measure again{_with_repeats(suite)}.",
     )
+
+
+def _with_repeats(suite: Suite) -> str:
+    if has_fixed_protocol(suite.metadata):
+        return ""
+    return f" with {ENOUGH_RUNS} repeats (--repeats {ENOUGH_RUNS})"
 
 
 def _relative_rates(suite: Suite) -> tuple[list[int], list[float]]:

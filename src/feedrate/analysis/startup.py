@@ -28,7 +28,7 @@ def startup(condition: Condition) -> Finding | None:
     if choice is not fewest:
         if fewest.startup is not None:
             title += f" and after {seconds(fewest.startup.median)} with {fewest.workers}"
-        paid, remedy, epoch = _payback(choice, fewest)
+        paid, remedy, epoch = _payback(condition, choice, fewest)
         title += paid
     return finding(
         condition,
@@ -45,7 +45,9 @@ def startup(condition: Condition) -> Finding | None:
     )
 
 
-def _payback(choice: Point, fewest: Point) -> tuple[str, str, int | None]:
+def _payback(
+    condition: Condition, choice: Point, fewest: Point
+) -> tuple[str, str, int | None]:
     """Return the rest of the title, the remedy, and the epoch."""
     dear, cheap = costs(choice), costs(fewest)
     if dear is None or cheap is None:
@@ -65,7 +67,8 @@ def _payback(choice: Point, fewest: Point) -> tuple[str, str, int | None]:
         return title, f"For fewer epochs than {epoch} use num_workers={fewest.workers}.", epoch
     if dear.later is None or cheap.later is None:
         title = "; whether later epochs pay that back was not measured"
-        return title, "Measure a later epoch too (--epochs 2).", None
+        more_epochs = "" if condition.is_fixed else "Measure a later epoch too (--epochs 2)."
+        return title, more_epochs, None
     return (
         f"; {more} never {pay} that back",
         f"Use num_workers={fewest.workers}.",

@@ -87,7 +87,7 @@ def fastest_count(condition: Condition) -> Finding | None:
             figure("fastest", top.workers, "workers"),
             *(_rate_evidence(point) for point in (top, *others)),
         ],
-        remedy=more_runs([top, *open_]) if open_ else "",
+        remedy=more_runs(condition, [top, *open_]) if open_ else "",
     )
 
 
@@ -173,7 +173,7 @@ def _edge(condition: Condition, found: Plateau) -> tuple[str, str]:
     if not found.decided and len(condition.curve[-1].repeats) > 1:
         most = limit(condition.tolerance)
         title += f", though the runs do not settle that this is more than {most}"
-        remedy = f"{remedy} {more_runs(condition.curve)}"
+        remedy = f"{remedy} {more_runs(condition, condition.curve)}"
     return f"{title}.", remedy
 
 
@@ -201,7 +201,7 @@ def _plateau(condition: Condition, found: Plateau) -> tuple[str, str]:
             f"the plateau seems to start at {workers(found.start)}, but the runs do not settle it: "
             f"{_unsettled(condition, found)}"
         )
-    return f"{title}.", more_runs(curve)
+    return f"{title}.", more_runs(condition, curve)
 
 
 def _unsettled(condition: Condition, found: Plateau) -> str:
