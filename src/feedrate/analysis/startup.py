@@ -45,9 +45,7 @@ def startup(condition: Condition) -> Finding | None:
     )
 
 
-def _payback(
-    condition: Condition, choice: Point, fewest: Point
-) -> tuple[str, str, int | None]:
+def _payback(condition: Condition, choice: Point, fewest: Point) -> tuple[str, str, int | None]:
     """Return the rest of the title, the remedy, and the epoch."""
     dear, cheap = costs(choice), costs(fewest)
     if dear is None or cheap is None:

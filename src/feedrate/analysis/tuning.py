@@ -13,6 +13,7 @@ import msgspec
 from feedrate.analysis import beside, stability
 from feedrate.analysis.candidates import candidates
 from feedrate.analysis.limiting import findings, look_evidence, made
+from feedrate.analysis.one_rank import of_ranks
 from feedrate.analysis.race import Duel, duel
 from feedrate.analysis.reasons import chosen_words, line, reasons
 from feedrate.analysis.stats import ENOUGH_RUNS, verdict_same
@@ -59,7 +60,8 @@ def judge(suite: Suite) -> tuple[Finding, ...]:
         beside.finding(tuned),
     ]
     known = tuple(each for each in said if each is not None)
-    return (*known, *_course(tuned, found), *stability.of_suite(suite))
+    rest = (*of_ranks(suite.metadata), *stability.of_suite(suite))
+    return (*known, *_course(tuned, found), *rest)
 
 
 def recommend(suite: Suite) -> Recommendation | None:
