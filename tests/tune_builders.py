@@ -76,7 +76,8 @@ class Loop:
 
     ``zero_costs`` is what a batch takes in the main process, by default as long as in a worker;
     ``transport`` what taking a batch from a worker costs the loop. On feedrate's loader the rate is
-    ``feedrate_gain`` times as high.
+    ``feedrate_gain`` times as high, and ``order_gain`` times where batches may pass each other.
+    ``variation`` is that of the fetch times.
     """
 
     fetch: float = 0.020
@@ -95,6 +96,8 @@ class Loop:
     child_seconds: float = 2.0
     epochs: int = 1
     feedrate_gain: float = 1.0
+    variation: float = 0.1
+    order_gain: float = 1.0
     seen: list[wire.ChildSpec] = field(default_factory=list)
     fail_look: RunError | None = None
     interrupt_at: int | None = None
@@ -151,7 +154,7 @@ class Loop:
                     fetch_seconds=self.fetch,
                     worker_cpu_seconds=self.cpu,
                     main_cpu_seconds=0.0,
-                    fetch_variation=0.1,
+                    fetch_variation=self.variation,
                 )
             )
         chosen = min(self.chosen, max((c.level for c in choices), default=1))
@@ -168,6 +171,8 @@ class Loop:
         if spec.settings is not None and spec.settings.loader == "feedrate":
             rate *= self.feedrate_gain
             facts = msgspec.structs.replace(facts, loader="feedrate")
+        if spec.settings is not None and spec.settings.in_order is False:
+            rate *= self.order_gain
         windows = (self._window(level, rate, "static", batches=max(4, int(rate))),)
         return self._outcome(windows, seconds=self.child_seconds + session.seconds, facts=facts)
 
@@ -226,18 +231,22 @@ class Executed:
         return outcome
 
 
-def make_tune(*, seconds: float = 60.0, cpus: float = 4.0, **changes: Any) -> Suite:
+def make_tune(
+    *, seconds: float = 60.0, cpus: float = 4.0, allow: Sequence[Any] = (), **changes: Any
+) -> Suite:
     """Return a suite of a tune that has measured nothing yet."""
     return Suite(
         metadata=make_metadata(
             usable_cpus=cpus, target="train.py --epochs 3", torch_version=None, **changes
         ),
-        procedure=make_procedure(epochs=1, budget_seconds=seconds),
+        procedure=make_procedure(epochs=1, budget_seconds=seconds, allow=tuple(allow)),
         kind="tune",
     )
 
 
-def make_tuner(loop: Loop, *, seconds: float = 60.0, **changes: Any) -> Tuner:
+def make_tuner(
+    loop: Loop, *, seconds: float = 60.0, allow: Sequence[str] = (), **changes: Any
+) -> Tuner:
     """Return a tuner of a loop, with its fakes."""
     fields: dict[str, Any] = {
         "executor": Executed(loop),
@@ -245,15 +254,17 @@ def make_tuner(loop: Loop, *, seconds: float = 60.0, **changes: Any) -> Tuner:
         "limits": lambda: limits(seconds),
         "save": lambda suite: None,
     }
-    suite = changes.pop("suite", None) or make_tune(seconds=seconds, cpus=loop.cpus)
+    suite = changes.pop("suite", None) or make_tune(seconds=seconds, cpus=loop.cpus, allow=allow)
     from feedrate.measure.tune_watcher import TuneWatcher
 
     return Tuner(suite, **({"watcher": TuneWatcher()} | fields | changes))
 
 
-def tuned_suite(loop: Loop | None = None, *, seconds: float = 60.0) -> Suite:
+def tuned_suite(
+    loop: Loop | None = None, *, seconds: float = 60.0, allow: Sequence[str] = ()
+) -> Suite:
     """Return the suite of a whole tune of a loop."""
-    tuner = make_tuner(loop or Loop(), seconds=seconds)
+    tuner = make_tuner(loop or Loop(), seconds=seconds, allow=allow)
     tuner.tune()
     return tuner.suite
 

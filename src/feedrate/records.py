@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from feedrate.memory_records import MemorySnapshot
-from feedrate.settings import LoaderKind, LoaderSettings
+from feedrate.settings import Allowed, LoaderKind, LoaderSettings
 
 FORMAT = "feedrate"
 VERSION = 1
@@ -65,7 +65,10 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Procedure(msgspec.Struct, frozen=True, kw_only=True):
-    """How the suite was measured and judged: enough to compute its findings again."""
+    """How the suite was measured and judged: enough to compute its findings again.
+
+    ``allow`` names what a tune might try though it changes what is trained.
+    """
 
     epochs: int
     repeats: int
@@ -76,6 +79,7 @@ class Procedure(msgspec.Struct, frozen=True, kw_only=True):
     tolerance: float = 0.03
     plan_epochs: int = 10
     budget_seconds: float | None = None
+    allow: tuple[Allowed, ...] = ()
 
 
 class LoaderFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +88,8 @@ class LoaderFacts(msgspec.Struct, frozen=True, kw_only=True):
     ``length`` is the number of batches an epoch announces, ``None`` where it announces none.
     ``batch_bytes`` is the size of the tensors and arrays in the first batch, 0 until one came.
     ``left_out`` names settings that the target has and that could not apply, each with its reason.
-    ``loader`` says whose workers fetched, ``None`` where there are none.
+    ``in_order`` is ``None`` where torch has no such setting (before 2.6). ``loader`` says whose
+    workers fetched, ``None`` where there are none.
     """
 
     loader_type: str
@@ -102,6 +107,7 @@ class LoaderFacts(msgspec.Struct, frozen=True, kw_only=True):
     batch_bytes: int = 0
     batch_tensors: int = 0
     left_out: tuple[str, ...] = ()
+    in_order: bool | None = None
     loader: LoaderKind | None = None
 
 

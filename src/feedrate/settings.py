@@ -12,6 +12,9 @@ import msgspec
 
 StartMethod = Literal["fork", "forkserver", "spawn"]
 START_METHODS: tuple[str, ...] = get_args(StartMethod)
+Allowed = Literal["in_order"]
+"""What a tune tries only where it is allowed to, for it changes what is trained."""
+ALLOWED: tuple[str, ...] = get_args(Allowed)
 LoaderKind = Literal["torch", "feedrate"]
 LOADER_KINDS: tuple[str, ...] = get_args(LoaderKind)
 
@@ -33,6 +36,7 @@ class LoaderSettings(msgspec.Struct, frozen=True, kw_only=True):
     persistent_workers: bool | None = None
     start_method: StartMethod | None = None
     batch_size: int | None = None
+    in_order: bool | None = None
     loader: LoaderKind | None = None
 
     def __post_init__(self) -> None:
@@ -43,7 +47,7 @@ class LoaderSettings(msgspec.Struct, frozen=True, kw_only=True):
         if self.batch_size is not None and self.batch_size < 1:
             raise ValueError(f"batch_size must be 1 or more, not {self.batch_size}")
         if self.num_workers == 0:
-            for name in ("prefetch_factor", "start_method", "loader"):
+            for name in ("prefetch_factor", "start_method", "in_order", "loader"):
                 if getattr(self, name) is not None:
                     raise ValueError(f"{name} needs num_workers of 1 or more; leave it out")
             if self.persistent_workers:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -34,6 +34,7 @@ from feedrate.measure.wire import ChildSpec
 from feedrate.plan import bounds
 from feedrate.plan.race import ROUNDS
 from feedrate.records import Metadata, Procedure, Suite
+from feedrate.settings import ALLOWED, Allowed
 from feedrate.store.profiles import content_hash, load_profile, profile_key, save_profile
 
 BUDGET_SECONDS = 60.0
@@ -84,6 +85,7 @@ def tune(
     device: str = "auto",
     seed: int | None = 0,
     timeout: float = 300.0,
+    allow: Sequence[str] = (),
     fresh: bool = False,
     save: Callable[[Suite], None] | None = None,
     watcher: TuneWatcher | None = None,
@@ -106,6 +108,7 @@ def tune(
         device: where batches of a target without a step are copied to.
         seed: seeds random, NumPy and torch before a factory is called; a script is left alone.
         timeout: seconds without a batch after which a run is given up.
+        allow: what may be tried though it changes what is trained: "in_order".
         fresh: search again though an earlier tune of the same target is known.
         save: called with the suite after every run.
         watcher: told of everything as it happens.
@@ -138,6 +141,7 @@ def tune(
         device=device,
         seed=None if what.script is not None else seed,
         timeout=timeout,
+        allow=allow,
         fresh=fresh,
         save=save,
         watcher=watcher,
@@ -158,6 +162,7 @@ def tune_asked(
     device: str,
     seed: int | None,
     timeout: float,
+    allow: Sequence[str] = (),
     fresh: bool,
     keep_profile: bool = True,
     save: Callable[[Suite], None] | None = None,
@@ -176,6 +181,7 @@ def tune_asked(
         timeout_seconds=timeout,
         tolerance=tolerance,
         budget_seconds=budget,
+        allow=_allowed(allow),
     )
     bounds.check(procedure, seed)
     _check(budget, max_workers=max_workers, max_ram=max_ram, max_shm=max_shm, loader=loader)
@@ -267,6 +273,14 @@ def _torch_version() -> str | None:
         return version("torch")
     except PackageNotFoundError:
         return None
+
+
+def _allowed(names: Sequence[str]) -> tuple[Allowed, ...]:
+    names = (names,) if isinstance(names, str) else names
+    for name in names:
+        if name not in ALLOWED:
+            raise UsageError(f"allow takes {' or '.join(ALLOWED)}, and not {name!r}")
+    return cast(tuple[Allowed, ...], tuple(names))
 
 
 def _check(budget: float, **counts: int | None) -> None:

@@ -15,7 +15,7 @@ from builders import make_facts
 from feedrate import store, tune_api
 from feedrate.cli.dry_run import copied_folder, in_copy
 from feedrate.cli.main import app
-from feedrate.cli.tune_options import parse_seconds, parse_size
+from feedrate.cli.tune_options import parse_names, parse_seconds, parse_size
 from feedrate.errors import FeedrateError, Interrupted, TargetError, UsageError
 from feedrate.measure.asked import asked
 from feedrate.measure.continuing import Found
@@ -145,6 +145,16 @@ def test_limits_reach_the_children(loop: Loop, folder: Path) -> None:
     assert (ramp.most_workers, ramp.ram_bytes, ramp.shm_bytes) == (3, 3 * 2**19, 4096)
 
 
+def test_what_is_allowed_is_kept_in_the_result(loop: Loop, folder: Path) -> None:
+    assert tune("--allow", "in_order", "-o", "x.json", "train.py").exit_code == 0
+    assert store.load("x.json").procedure.allow == ("in_order",)
+
+
+def test_names_are_separated_by_commas_or_the_option_repeated() -> None:
+    assert parse_names(["a, b", "c", "a"]) == ("a", "b", "c")
+    assert parse_names([]) == ()
+
+
 def test_a_dry_run_leaves_the_folder_as_it_is(
     loop: Loop, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +223,7 @@ def test_paths_outside_stay_as_they_are(folder: Path, tmp_path: Path) -> None:
         (["--continue", "--json", "train.py"], "leave one of them out"),
         (["--step", "step", "train.py"], "a script has its own"),
         (["--budget", "soon", "train.py"], "--budget takes a time such as 60s"),
+        (["--allow", "in_order,order", "train.py"], "allow takes in_order"),
         (["--max-ram", "much", "train.py"], "--max-ram takes a size such as 4G"),
         (["-o", "train.py", "--force", "train.py"], "is the target itself"),
         (["train.py:none"], "none"),

@@ -316,6 +316,24 @@ def test_the_order_of_delivery_is_kept():
     assert batches(loader) == batches(plain(num_workers=1, in_order=False))
 
 
+def test_the_order_of_delivery_can_be_given_up():
+    if not hasattr(plain(), "in_order"):
+        pytest.skip("this torch has no in_order")
+    loader = plain()
+    configure(loader, LoaderSettings(num_workers=1, in_order=False))
+    assert loader.in_order is False
+    assert read_facts(Target(loader, None), ()).in_order is False
+    assert batches(loader) == batches(plain(num_workers=1, in_order=False))
+
+
+def test_a_torch_that_always_keeps_the_order_is_told():
+    loader = plain()
+    vars(loader).pop("in_order", None)
+    assert read_facts(Target(loader, None), ()).in_order is None
+    with pytest.raises(TargetError, match=r"torch 2\.6"):
+        configure(loader, LoaderSettings(num_workers=1, in_order=False))
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_workers_of_a_loader_that_was_iterated_already_are_gone(workers: int):
     others = set(psutil.Process().children())  # a fork server of other tests, say
@@ -360,6 +378,7 @@ def test_facts_are_read_off_the_loader():
         start_method="spawn",
         has_step=True,
         left_out=("left out",),
+        in_order=getattr(loader, "in_order", None),
         loader="torch",
     )
     batch = add_batch(seen, (torch.zeros(4, 3), torch.zeros(4)))

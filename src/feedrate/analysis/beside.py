@@ -11,8 +11,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from feedrate.analysis.limiting import WAITS, made
+from feedrate.analysis.limiting import made
 from feedrate.analysis.race import Duel, Entry, duel
+from feedrate.analysis.signs import WAITS
 from feedrate.analysis.tuned import Tuned
 from feedrate.analysis.windows import Stretch, of_phase, together
 from feedrate.analysis.wording import figure, percent, rate, ratio_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from feedrate.analysis.signs import WAITS, cpus_full, fetches_vary
 from feedrate.analysis.tuned import TORCH_PREFETCH, Tuned, cheapest, same_settings
 from feedrate.analysis.windows import Stretch
 from feedrate.settings import LoaderSettings
@@ -103,6 +104,15 @@ def pinning_may_matter(tuned: Tuned) -> bool:
     return copy * chosen.batch_rate > tuned.procedure.tolerance
 
 
+def order_may_matter(tuned: Tuned) -> bool:
+    """Say whether batches that pass a slow one may help, where their order is allowed to change."""
+    chosen, facts = chosen_level(tuned), tuned.facts
+    if "in_order" not in tuned.procedure.allow or chosen is None or facts is None:
+        return False
+    waits = chosen.wait_share >= WAITS and not cpus_full(tuned)
+    return waits and fetches_vary(chosen) and facts.in_order is True
+
+
 def candidates(tuned: Tuned) -> tuple[LoaderSettings, ...]:
     """Return the settings to race, the most promising first; none that the user has already.
 
@@ -122,6 +132,8 @@ def candidates(tuned: Tuned) -> tuple[LoaderSettings, ...]:
         found.append(LoaderSettings(num_workers=0))
     if pinning_may_matter(tuned):
         found.append(msgspec.structs.replace(first, pin_memory=True))
+    if order_may_matter(tuned):
+        found.append(msgspec.structs.replace(first, in_order=False))
     distinct: list[LoaderSettings] = []
     for each in found:
         if not any(same_settings(each, other, own) for other in (own, *distinct)):

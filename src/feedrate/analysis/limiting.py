@@ -8,20 +8,15 @@ from feedrate import units
 from feedrate.analysis.candidates import chosen_level
 from feedrate.analysis.race import Duel
 from feedrate.analysis.reasons import line
+from feedrate.analysis.signs import IDLE_CPUS, WAITS, cpus_full, fetches_vary
 from feedrate.analysis.tuned import Tuned
 from feedrate.analysis.windows import Stretch
 from feedrate.analysis.wording import change, figure, percent, rate, ratio_of, workers
 from feedrate.records import Evidence, Finding, Severity
 
-WAITS = 0.1
-"""A loop that waits a smaller share of its time has little to gain from what limits the loader."""
-UNEVEN = 0.5
-"""The coefficient of variation of fetch times above which a slow batch holds others back."""
 _TIMES = 2.0
 _CONGESTED = 1.5
 """How many times longer a fetch takes at the highest level than at the lowest, where they share."""
-_IDLE_CPUS = 0.7
-"""The share of the CPUs below which they are not what is full."""
 _MEMORY_WORDS = ("memory is short", "/dev/shm is short", "the budget of")
 """How the ramp's reasons begin where the budget held no more workers."""
 
@@ -41,8 +36,8 @@ def findings(tuned: Tuned, kind: str, against: Duel | None) -> Iterator[Finding 
         return
     yield _latency_bound(tuned, best)
     yield _shared_limit(tuned) or _load_bound(tuned, best)
-    if not _cpus_full(tuned):
-        yield _head_of_line(best)
+    if not cpus_full(tuned):
+        yield _head_of_line(tuned, best)
 
 
 def look_evidence(tuned: Tuned) -> list[Evidence]:
@@ -179,7 +174,7 @@ def _short_of_memory(tuned: Tuned) -> Finding | None:
 
 def _latency_bound(tuned: Tuned, best: Stretch) -> Finding | None:
     roof = tuned.roof
-    if not roof.waits_for_storage or best.level <= roof.cpus or _cpus_full(tuned):
+    if not roof.waits_for_storage or best.level <= roof.cpus or cpus_full(tuned):
         return None
     return made(
         "speed.latency_bound",
@@ -190,17 +185,6 @@ def _latency_bound(tuned: Tuned, best: Stretch) -> Finding | None:
             figure("CPU seconds of a fetch", roof.worker_cpu or 0, "s"),
         ],
     )
-
-
-def _cpus_full(tuned: Tuned) -> bool:
-    """Say whether the CPUs are full at the lowest level already, as a quota makes them.
-
-    What a worker does not compute there is time in which it was not let run, and no storage's.
-    """
-    first = next((each for each in tuned.levels if each.level > 0), None)
-    if first is None or first.cpu is None:
-        return False
-    return first.batch_rate * first.cpu > _IDLE_CPUS * tuned.roof.cpus
 
 
 def _load_bound(tuned: Tuned, best: Stretch) -> Finding | None:
@@ -231,7 +215,7 @@ def _shared_limit(tuned: Tuned) -> Finding | None:
     if not low.fetch or not high.fetch or cpu is None or high.fetch < _CONGESTED * low.fetch:
         return None
     busy = high.batch_rate * cpu / tuned.roof.cpus
-    if busy > _IDLE_CPUS:
+    if busy > IDLE_CPUS:
         return None
     return made(
         "speed.shared_limit",
@@ -247,14 +231,19 @@ def _shared_limit(tuned: Tuned) -> Finding | None:
     )
 
 
-def _head_of_line(best: Stretch) -> Finding | None:
-    if best.fetch_variation is None or best.fetch_variation < UNEVEN or best.level < 2:
+def _head_of_line(tuned: Tuned, best: Stretch) -> Finding | None:
+    if not fetches_vary(best) or (tuned.facts is not None and tuned.facts.in_order is False):
         return None
+    tried = any(each.settings.in_order is False and each.rates for each in tuned.race)
+    varies = best.fetch_variation or 0.0
     return made(
         "speed.head_of_line",
         "batches take uneven time (standard deviation "
-        f"{percent(best.fetch_variation)} of the mean), and a slow one holds finished ones back.",
-        evidence=[figure("variation of fetch times", best.fetch_variation, "share")],
-        remedy="Where the order of batches does not matter, in_order=False (torch 2.6) lets "
-        "finished ones pass; it was not tried, for it changes the order.",
+        f"{percent(varies)} of the mean), and a slow one holds finished ones back.",
+        evidence=[figure("variation of fetch times", varies, "share")],
+        remedy="in_order=False was tried."
+        if tried
+        else "Where the order of batches does not matter, in_order=False (torch 2.6) lets "
+        "finished ones pass; it was not tried, for it changes the order. --allow in_order tries "
+        "it.",
     )

@@ -10,6 +10,7 @@ from feedrate.units import seconds
 
 _WRITTEN = (
     "num_workers", "prefetch_factor", "pin_memory", "persistent_workers", "batch_size",
+    "in_order",
 )  # fmt: skip
 
 
@@ -31,6 +32,11 @@ def reasons(tuned: Tuned, settings: LoaderSettings) -> tuple[str, ...]:
         found.append("pin_memory=True: copies to the accelerator are faster from pinned memory.")
     if settings.persistent_workers:
         found.append(_persistent(tuned))
+    if settings.in_order is False:
+        found.append(
+            "in_order=False: batches take uneven time, and finished ones pass a slow one. It "
+            "changes the order of batches, and with it what is trained."
+        )
     return tuple(found)
 
 

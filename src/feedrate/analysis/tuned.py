@@ -167,6 +167,7 @@ def own_settings(facts: LoaderFacts) -> LoaderSettings:
         prefetch_factor=facts.prefetch_factor if fed else None,
         pin_memory=facts.pin_memory,
         persistent_workers=facts.persistent_workers if fed else None,
+        in_order=False if fed and facts.in_order is False else None,
     )
 
 
@@ -206,11 +207,13 @@ def _effective(settings: LoaderSettings, own: LoaderSettings) -> tuple[object, .
     if settings.num_workers == 0:
         return (0, pin)
     keeps = settings.persistent_workers
+    in_order = own.in_order if settings.in_order is None else settings.in_order
     return (
         settings.num_workers,
         pin,
         settings.prefetch_factor or own.prefetch_factor or TORCH_PREFETCH,
         bool(own.persistent_workers if keeps is None else keeps),
+        in_order is not False,
     )
 
 

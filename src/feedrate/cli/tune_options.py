@@ -1,8 +1,9 @@
-"""Sizes and times as people write them on the command line."""
+"""Sizes, times and lists as people write them on the command line."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from feedrate.errors import UsageError
 
@@ -36,3 +37,9 @@ def parse_seconds(text: str, option: str) -> float:
     if value < 1:
         raise UsageError(f"{option} takes a time such as 60s or 5m, 1 s or more, and not {text!r}")
     return value
+
+
+def parse_names(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return each name once: an option that is repeated, its names separated by commas."""
+    names = (name.strip() for text in texts for name in text.split(","))
+    return tuple(dict.fromkeys(name for name in names if name))

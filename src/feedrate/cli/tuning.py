@@ -128,6 +128,14 @@ def tune(
             rich_help_panel=MEASURING,
         ),
     ] = 0.03,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SETTING",
+            help="Try this too where it may help, though it changes what is trained: in_order.",
+            rich_help_panel=MEASURING,
+        ),
+    ] = None,
     dry: Annotated[
         bool,
         typer.Option(
@@ -167,7 +175,7 @@ def tune(
     from feedrate.cli.dry_run import copied_folder, in_copy
     from feedrate.cli.output import open_output, same_file
     from feedrate.cli.terminal import notices
-    from feedrate.cli.tune_options import parse_seconds, parse_size
+    from feedrate.cli.tune_options import parse_names, parse_seconds, parse_size
     from feedrate.cli.tune_progress import tune_progress
     from feedrate.errors import FeedrateError, Interrupted, UsageError
     from feedrate.measure.asked import asked
@@ -218,6 +226,7 @@ def tune(
                         device=device,
                         seed=seed,
                         timeout=timeout,
+                        allow=parse_names(allow or ()),
                         fresh=fresh,
                         keep_profile=not dry,
                         save=lambda suite: out.save(told(suite)),

@@ -22,6 +22,7 @@ KEYWORDS: Mapping[str, str] = {
     "persistent_workers": "persistent_workers",
     "start_method": "multiprocessing_context",
     "batch_size": "batch_size",
+    "in_order": "in_order",
 }
 """The argument of a DataLoader for each field of `LoaderSettings`, in the order of writing."""
 

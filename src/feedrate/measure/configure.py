@@ -30,8 +30,8 @@ def configure(loader: DataLoader[Any], settings: LoaderSettings) -> tuple[str, .
     """Set the settings on a loader; return what of the loader's own could not stay, and why.
 
     Raises:
-        TargetError: the batch size is to vary and the loader does not decide it; or the loader is
-            to be another one and cannot.
+        TargetError: the batch size is to vary and the loader does not decide it; this torch has no
+            ``in_order``; or the loader is to be another one and cannot.
     """
     left_out: list[str] = []
     if settings.loader is not None:
@@ -63,9 +63,17 @@ def configure(loader: DataLoader[Any], settings: LoaderSettings) -> tuple[str, .
             loader.multiprocessing_context = settings.start_method
     if settings.pin_memory is not None:
         loader.pin_memory = settings.pin_memory
+    _change_training(loader, settings)
+    return tuple(left_out)
+
+
+def _change_training(loader: DataLoader[Any], settings: LoaderSettings) -> None:
     if settings.batch_size is not None:
         _set_batch_size(loader, settings.batch_size)
-    return tuple(left_out)
+    if settings.in_order is not None:
+        if not hasattr(loader, "in_order"):
+            raise TargetError("in_order needs torch 2.6 or later; leave it out")
+        set_checked_attribute(loader, "in_order", settings.in_order)
 
 
 def _choose_loader(loader: DataLoader[Any], kind: LoaderKind) -> None:
@@ -107,6 +115,7 @@ def read_facts(target: Target, left_out: tuple[str, ...]) -> LoaderFacts:
         start_method=_start_method(loader),
         has_step=target.step is not None,
         left_out=left_out,
+        in_order=getattr(loader, "in_order", None),
         loader=_whose(loader),
     )
 

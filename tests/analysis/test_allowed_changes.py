@@ -1,0 +1,94 @@
+"""What changes training is tried only where that is allowed and the measurements speak for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from builders import make_facts
+from feedrate.analysis.reasons import line
+from feedrate.analysis.tuning import judge, recommend
+from feedrate.records import Finding
+from feedrate.settings import LoaderSettings
+from tune_builders import Loop, raced, tuned_suite
+
+LONG = 10**6
+
+
+def uneven(**changes: Any) -> Loop:
+    """Return a loop that waits for storage, which is quick or slow by turns."""
+    facts = {"length": LONG, "in_order": True} | changes.pop("facts", {})
+    fields: dict[str, Any] = {
+        "own": make_facts(1, **facts),
+        "fetch": 0.05,
+        "cpu": 0.001,
+        "step": 0.0005,
+        "ramp_to": (1, 8),
+        "chosen": 8,
+        "variation": 0.8,
+        "order_gain": 1.3,
+    }
+    return Loop(**(fields | changes))
+
+
+def orders(loop: Loop, *allow: str) -> set[bool | None]:
+    """Tune and return what in_order was set to in the race."""
+    tuned_suite(loop, allow=allow)
+    return {settings.in_order for settings in raced(loop) if settings is not None}
+
+
+def findings(loop: Loop, *allow: str) -> dict[str, Finding]:
+    return {finding.code: finding for finding in judge(tuned_suite(loop, allow=allow))}
+
+
+def test_the_order_changes_only_where_that_is_allowed() -> None:
+    assert orders(uneven()) == {None}
+    assert orders(uneven(), "in_order") == {None, False}
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        uneven(variation=0.3),
+        uneven(facts={"in_order": None}),  # torch before 2.6
+        uneven(facts={"in_order": False}),  # nothing is held back
+        uneven(cpu=0.04, cpus=0.5),  # the CPUs are full: a slow fetch is one that was not let run
+        uneven(step=0.007),  # the loop does not wait any more
+    ],
+)
+def test_the_order_stays_where_nothing_speaks_for_a_change(loop: Loop) -> None:
+    assert False not in orders(loop, "in_order")
+
+
+def test_what_changes_the_order_is_recommended_as_that() -> None:
+    advised = recommend(tuned_suite(uneven(), allow=("in_order",)))
+    assert advised is not None
+    assert advised.settings == LoaderSettings(num_workers=8, in_order=False)
+    assert advised.line == "num_workers=8, in_order=False"
+    assert "changes the order of batches" in advised.reasons[-1]
+
+
+def test_an_order_that_is_no_faster_is_not_recommended() -> None:
+    advised = recommend(tuned_suite(uneven(order_gain=1.02), allow=("in_order",)))
+    assert advised is not None
+    assert advised.line == "num_workers=8"
+
+
+def test_a_slow_batch_is_told_with_the_way_to_try_another_order() -> None:
+    assert "--allow in_order tries it" in findings(uneven())["speed.head_of_line"].remedy
+    tried = findings(uneven(), "in_order")["speed.head_of_line"]
+    assert "tried" in tried.remedy
+    assert "--allow" not in tried.remedy
+    assert "speed.head_of_line" not in findings(uneven(facts={"in_order": False}))
+
+
+def test_own_settings_out_of_order_stay_so() -> None:
+    loop = uneven(facts={"in_order": False})
+    suite = tuned_suite(loop)
+    own = next(b.settings for b in suite.benchmarks if b.part == "confirmation")
+    assert own.in_order is False
+    assert "in_order=False" in line(own)
+    advised = recommend(suite)
+    assert advised is not None
+    assert advised.line == "num_workers=8"
