@@ -277,8 +277,8 @@ def judged(suite: Suite) -> Suite:
         from feedrate.tune_api import answered
 
         return answered(suite)
-    if suite.kind == "explain":
-        return suite  # of a log, which is not kept
+    if suite.kind in ("explain", "doctor"):
+        return suite  # of a log, or of a machine and a target, which are not kept
     return msgspec.structs.replace(suite, findings=judge(suite))
 
 

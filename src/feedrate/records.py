@@ -330,6 +330,13 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     quote: str = ""
 
 
+class LookedAt(msgspec.Struct, frozen=True, kw_only=True):
+    """What was looked at and is fine: its ``name``, and what was ``seen``, with its figures."""
+
+    name: str
+    seen: str
+
+
 class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
     """Settings that were confirmed against the user's own.
 
@@ -356,5 +363,6 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
     benchmarks: tuple[Benchmark, ...] = ()
     findings: tuple[Finding, ...] = ()
     recommendation: Recommendation | None = None
+    looked_at: tuple[LookedAt, ...] = ()
     format: str = FORMAT
     version: int = VERSION

@@ -14,6 +14,7 @@ from feedrate.records import (
     Finding,
     LoaderFacts,
     LoaderUse,
+    LookedAt,
     Metadata,
     Peaks,
     Procedure,
@@ -228,4 +229,5 @@ def rich_suite() -> Suite:
             settings=LoaderSettings(num_workers=2, prefetch_factor=4),
             reasons=("2 workers reach the plateau",),
         ),
+        looked_at=(LookedAt(name="memory", seen="4.00 GiB of memory can be taken now"),),
     )

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from feedrate.cli.doctoring import doctor
 from feedrate.cli.editing import apply
 from feedrate.cli.explaining import explain
 from feedrate.cli.measuring import bench, demo
@@ -54,6 +55,7 @@ app.command(context_settings=SCRIPT_ARGUMENTS)(tune)
 app.command()(report)
 app.command(context_settings=CONTEXT)(run)
 app.command()(apply)
+app.command(context_settings=SCRIPT_ARGUMENTS)(doctor)
 app.command()(explain)
 app.command()(demo)
 

@@ -45,7 +45,7 @@ def parse_mounts(text: str) -> tuple[CgroupMount, ...]:
         if len(parts) < 5 or kind[0] not in ("cgroup", "cgroup2"):
             continue
         controllers = [UNIFIED] if kind[0] == "cgroup2" else kind[-1].split(",")
-        mounts.append(CgroupMount(_unescape(parts[4]), _unescape(parts[3]), frozenset(controllers)))
+        mounts.append(CgroupMount(unescape(parts[4]), unescape(parts[3]), frozenset(controllers)))
     return tuple(mounts)
 
 
@@ -84,5 +84,6 @@ def _below(path: str, root: str) -> str | None:
     return path[len(root) :].strip("/")
 
 
-def _unescape(path: str) -> str:
+def unescape(path: str) -> str:
+    """Return a path of ``mountinfo`` with its blanks, which the kernel writes as octal numbers."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), path)

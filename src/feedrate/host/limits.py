@@ -68,6 +68,16 @@ def usable_cpus(reader: ProcReader, affinity: int) -> CpuLimit:
     return min(limits, key=lambda limit: limit.cpus)
 
 
+def cpu_quota(reader: ProcReader) -> float | None:
+    """Return the least quota of the process's groups in CPUs, ``None`` without one."""
+    return min(_quotas(reader), default=None)
+
+
+def cpu_set(reader: ProcReader) -> int | None:
+    """Return how many CPUs the process's groups leave it, ``None`` where none says."""
+    return min(_cpu_sets(reader), default=None)
+
+
 def local_ranks(environ: Mapping[str, str]) -> int:
     """Return how many training processes share this host, from torchrun's ``LOCAL_WORLD_SIZE``.
 
@@ -101,16 +111,23 @@ def oom_kills(reader: ProcReader) -> int | None:
     the whole machine; ``None`` where neither is known. The count only grows: compare it before
     and after.
     """
+    kills = group_oom_kills(reader)
+    if kills is not None:
+        return kills
+    return parse_counters(reader.read("/proc/vmstat") or "").get("oom_kill")
+
+
+def group_oom_kills(reader: ProcReader) -> int | None:
+    """Return how often the kernel has killed for memory in the process's own group.
+
+    ``None`` where it is in no group that counts.
+    """
     # Only the own group: an ancestor also counts what its other groups lost.
-    files = [
-        f"{group}/{name}"
-        for controller, name in ((UNIFIED, "memory.events"), ("memory", "memory.oom_control"))
-        for group in islice(own_groups(reader, controller), 1)
-    ]
-    for file in (*files, "/proc/vmstat"):
-        count = parse_counters(reader.read(file) or "").get("oom_kill")
-        if count is not None:
-            return count
+    for controller, name in ((UNIFIED, "memory.events"), ("memory", "memory.oom_control")):
+        for group in islice(own_groups(reader, controller), 1):
+            count = parse_counters(reader.read(f"{group}/{name}") or "").get("oom_kill")
+            if count is not None:
+                return count
     return None
 
 

@@ -16,6 +16,7 @@ from feedrate.analysis.verdicts import judge
 from feedrate.records import Suite
 from feedrate.report.answer import chosen_in, render_answer
 from feedrate.report.details import render_runs, render_tracebacks
+from feedrate.report.doctoring import doctor_blocks
 from feedrate.report.explanations import explanation_blocks
 from feedrate.report.findings import render_findings
 from feedrate.report.hanging import Hanging
@@ -57,6 +58,9 @@ def _blocks(suite: Suite, *, verbose: bool) -> Iterator[RenderableType]:
         return
     if suite.kind == "explain":
         yield from explanation_blocks(suite, verbose=verbose)
+        return
+    if suite.kind == "doctor":
+        yield from doctor_blocks(suite, verbose=verbose)
         return
     yield render_header(suite)
     for condition in conditions(suite):

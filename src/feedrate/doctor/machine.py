@@ -1,0 +1,130 @@
+"""Gathering what doctor knows of the machine: files and figures, read once, nothing imported."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+import platform
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from feedrate.doctor.facts import gather_host
+from feedrate.doctor.machine_facts import CpuFacts, MachineFacts, SoftwareFacts
+from feedrate.host.containers import container
+from feedrate.host.files import ProcReader, SystemReader
+from feedrate.host.gpus import gpus
+from feedrate.host.limits import (
+    affinity,
+    cpu_quota,
+    cpu_set,
+    group_oom_kills,
+    local_ranks,
+    parse_cpu_list,
+    usable_cpus,
+)
+from feedrate.host.storage import data_size, storage_under
+from feedrate.measure.versions import versions
+
+THREAD_COUNTS = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "OPENCV_FOR_THREADS_NUM",
+)
+"""Variables that say how many threads a library starts in each process."""
+PINNING = ("OMP_PROC_BIND", "OMP_PLACES", "KMP_AFFINITY", "GOMP_CPU_AFFINITY")
+"""Variables by which OpenMP binds threads to CPUs, and with its first thread the process."""
+_TOLD = (*THREAD_COUNTS, *PINNING, "CUDA_VISIBLE_DEVICES")
+_CUDA = re.compile(r"^(cuda|hip)\b[^=\n]*=\s*'([^']+)'", re.MULTILINE)
+
+
+def gather_machine(
+    data: Path | None = None,
+    *,
+    reader: ProcReader | None = None,
+    environ: Mapping[str, str] | None = None,
+    ask_gpus: Callable[[], str | None] | None = None,
+) -> MachineFacts:
+    """Return this machine's facts. torch is not imported.
+
+    Args:
+        data: the files that will be read, of which storage and size are told.
+        reader: the source of the system's files; default: this machine.
+        environ: the environment; default: this process's.
+        ask_gpus: returns what ``nvidia-smi`` prints; default: that command.
+    """
+    reader = reader or SystemReader()
+    environ = os.environ if environ is None else environ
+    return MachineFacts(
+        host=gather_host(reader),
+        cpus=_cpus(reader, environ),
+        software=software(environ),
+        gpus=gpus(reader, ask_gpus),
+        group_kills=group_oom_kills(reader),
+        container=container(reader, environ),
+        environment={name: environ[name] for name in _TOLD if name in environ},
+        storage=storage_under(str(data or "."), reader),
+        data_size=data_size(str(data)) if data is not None else None,
+    )
+
+
+def software(environ: Mapping[str, str]) -> SoftwareFacts:
+    """Return what is installed, by its metadata and by torch's file of its version."""
+    known = versions()
+    torch = known.get("torch")
+    return SoftwareFacts(
+        python=platform.python_version(),
+        torch=torch,
+        torchvision=known.get("torchvision"),
+        build=parse_build(torch, _version_file()) if torch is not None else None,
+        torchvision_needs=_needs("torchvision", "torch") if "torchvision" in known else None,
+        # NVIDIA's images bring the newer driver's libraries along, and say so in these
+        cuda_compat="_CUDA_COMPAT_PATH" in environ
+        or "cuda/compat" in environ.get("LD_LIBRARY_PATH", ""),
+    )
+
+
+def parse_build(version: str, text: str | None) -> str | None:
+    """Return what torch was built for, by its version and its ``torch/version.py``."""
+    if text is not None and re.search(r"^cuda\b", text, re.MULTILINE):
+        found = _CUDA.search(text)
+        if found is None:
+            return "cpu"
+        return f"{'cuda' if found[1] == 'cuda' else 'rocm'} {found[2]}"
+    return "cpu" if version.endswith("+cpu") else None
+
+
+def _cpus(reader: ProcReader, environ: Mapping[str, str]) -> CpuFacts:
+    allowed = affinity()
+    limit = usable_cpus(reader, allowed)
+    return CpuFacts(
+        logical=os.cpu_count() or 1,
+        affinity=allowed,
+        usable=limit.cpus,
+        limited_by=limit.source,
+        quota=cpu_quota(reader),
+        cpuset=cpu_set(reader),
+        online=parse_cpu_list(reader.read("/sys/devices/system/cpu/online") or "") or None,
+        ranks=local_ranks(environ),
+    )
+
+
+def _version_file() -> str | None:
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError, OSError, ValueError):
+        file = importlib.metadata.distribution("torch").locate_file("torch/version.py")
+        return Path(str(file)).read_text("utf-8")
+    return None
+
+
+def _needs(package: str, other: str) -> str | None:
+    """Return what a package's metadata asks of another: "==2.4.0"."""
+    for wish in importlib.metadata.requires(package) or ():
+        found = re.fullmatch(rf"{other}\s*\(?\s*([<>=!~][^;)]*?)\s*\)?\s*(?:;.*)?", wish)
+        if found is not None:
+            return found[1]
+    return None
