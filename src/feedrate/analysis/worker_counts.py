@@ -245,6 +245,8 @@ def _rate(point: Point) -> str:
 
 
 def _counts(points: Sequence[Point]) -> str:
+    if len(points) == 1:
+        return workers(points[0].workers)
     return f"{listed(point.workers for point in points)} workers"
 
 
