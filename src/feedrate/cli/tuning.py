@@ -174,12 +174,15 @@ def tune(
     from feedrate.cli import continuing
     from feedrate.cli.dry_run import copied_folder, in_copy
     from feedrate.cli.output import open_output, same_file
+    from feedrate.cli.ranks import is_left_to_rank_0
     from feedrate.cli.terminal import notices
     from feedrate.cli.tune_options import parse_names, parse_seconds, parse_size
     from feedrate.cli.tune_progress import tune_progress
     from feedrate.errors import FeedrateError, Interrupted, UsageError
     from feedrate.measure.asked import asked
 
+    if is_left_to_rank_0(go_on=go_on):
+        return
     for result in (output, figure):
         if result is not None and same_file(result, Path(target.rpartition(":")[0] or target)):
             raise UsageError(f"{result} is the target itself; name another file for the result")

@@ -15,6 +15,12 @@ from feedrate.measure.handover import Handover, hand_over
 from feedrate.measure.named import foresee
 from feedrate.measure.wire import ScriptSpec
 
+_LAUNCHERS = {
+    "torchrun": ("torchrun", "torch.distributed.run", "torch.distributed.launch"),
+    "accelerate launch": ("accelerate", "accelerate.commands.launch"),
+}
+"""What starts a script once for each rank: names of commands and modules."""
+
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be tuned. ``shown`` is its name for people; ``file`` holds its code, if one does.
@@ -57,9 +63,24 @@ def asked(
     return Asked(handover=hand_over(text, step), shown=text, file=file)
 
 
+def _refuse_launcher(name: str) -> None:
+    """Raise if what is to be tuned is what starts the ranks, and not one of them.
+
+    Raises:
+        UsageError: it names the way round.
+    """
+    for launcher, names in _LAUNCHERS.items():
+        if name in names:
+            raise UsageError(
+                f"{name} only starts the script that trains; let it start feedrate: "
+                f"{launcher} -m feedrate tune train.py"
+            )
+
+
 def _script(text: str, argv: Sequence[str], step: Any, *, module: bool) -> Asked:
     if step is not None:
         raise UsageError("a step goes with a function or a loader; a script has its own")
+    _refuse_launcher(text if module else Path(text).name)
     if module:
         if not all(part.isidentifier() for part in text.split(".")):
             raise UsageError(f"{text!r} is no module's name; write -m package.module")

@@ -19,6 +19,7 @@ import msgspec
 
 from feedrate.measure import keeper, wire
 from feedrate.measure.conduct import Conductor, run_factory
+from feedrate.measure.ranks import become_alone
 from feedrate.measure.stacks import answer_when_asked
 
 if TYPE_CHECKING:
@@ -45,8 +46,11 @@ def main() -> int:
     os.close(null)
     answer_when_asked()
     send = _sender(messages)
+    spec = msgspec.json.decode(spec_line, type=wire.ChildSpec)
+    if spec.session is not None:
+        become_alone()
     send(wire.Started(pid=os.getpid()))
-    return _measure_or_explain(msgspec.json.decode(spec_line, type=wire.ChildSpec), send)
+    return _measure_or_explain(spec, send)
 
 
 def _sender(descriptor: int) -> Send:

@@ -15,7 +15,8 @@ def describe_unmeasured(uses: Sequence[Use], is_asked_for: Callable[[Use], bool]
     if not uses:
         sentence = (
             "the script ended without iterating a DataLoader in its main process: does it need "
-            "arguments to train, or does it train in processes that it starts itself?"
+            "arguments to train? If it trains in processes that it starts itself, name a function "
+            "that returns the loader (train.py:make_loader)"
         )
     elif not wanted:
         sentence = (
