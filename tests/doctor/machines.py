@@ -117,6 +117,12 @@ def seen(machine: MachineFacts) -> dict[str, str]:
     return {looked.name: looked.seen for looked in fine}
 
 
+def container(**changes: Any) -> MachineFacts:
+    """Return a container with a quota of 2 of 64 CPUs."""
+    cpus = make_cpus(64, usable=2.0, limited_by="cgroup quota", quota=2.0)
+    return make_machine(**({"cpus": cpus, "container": "Docker"} | changes))
+
+
 def container_with_small_shm() -> MachineFacts:
     """Return a container with Docker's default of 64 MiB for shared memory."""
     small = 64 << 20
