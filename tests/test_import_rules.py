@@ -23,6 +23,7 @@ ANYTHING = None
 PLAIN = {"memory_records", "records", "settings", "units"}
 MAY_IMPORT: dict[str, set[str] | None] = {
     "": ANYTHING,
+    "__main__": ANYTHING,
     "version": set(),
     "units": set(),
     "settings": set(),
