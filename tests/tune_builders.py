@@ -77,7 +77,9 @@ class Loop:
     ``zero_costs`` is what a batch takes in the main process, by default as long as in a worker;
     ``transport`` what taking a batch from a worker costs the loop. On feedrate's loader the rate is
     ``feedrate_gain`` times as high, and ``order_gain`` times where batches may pass each other.
-    ``variation`` is that of the fetch times.
+    ``variation`` is that of the fetch times. ``step_threads`` compute the step, each worker more
+    makes a batch dearer by the share ``cpu_grows``, and with fewer threads in the main process the
+    rate is ``thread_gain`` times as high.
     """
 
     fetch: float = 0.020
@@ -98,6 +100,9 @@ class Loop:
     feedrate_gain: float = 1.0
     variation: float = 0.1
     order_gain: float = 1.0
+    step_threads: float = 1.0
+    cpu_grows: float = 0.0
+    thread_gain: float = 1.0
     seen: list[wire.ChildSpec] = field(default_factory=list)
     fail_look: RunError | None = None
     interrupt_at: int | None = None
@@ -129,7 +134,13 @@ class Loop:
         level = self.own.num_workers
         windows = (
             self._window(level, self.rate(level), "own", batches=max(4, int(2 * self.rate(level)))),
-            self._window(level, 1 / self.step, "cached", batches=max(4, int(1 / self.step))),
+            self._window(
+                level,
+                1 / self.step,
+                "cached",
+                batches=max(4, int(1 / self.step)),
+                main_cpu_seconds=self.step * self.step_threads,
+            ),
         )
         return self._outcome(windows, seconds=self.child_seconds + 3, facts=self.own)
 
@@ -152,7 +163,7 @@ class Loop:
                     self.ramp_rates.get(level, self.rate(level)),
                     "ramp",
                     fetch_seconds=self.fetch,
-                    worker_cpu_seconds=self.cpu,
+                    worker_cpu_seconds=self.cpu * (1 + self.cpu_grows * (level - 1)),
                     main_cpu_seconds=0.0,
                     fetch_variation=self.variation,
                 )
@@ -173,6 +184,8 @@ class Loop:
             facts = msgspec.structs.replace(facts, loader="feedrate")
         if spec.settings is not None and spec.settings.in_order is False:
             rate *= self.order_gain
+        if spec.settings is not None and spec.settings.main_threads is not None:
+            rate *= self.thread_gain
         windows = (self._window(level, rate, "static", batches=max(4, int(rate))),)
         return self._outcome(windows, seconds=self.child_seconds + session.seconds, facts=facts)
 

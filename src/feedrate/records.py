@@ -88,8 +88,9 @@ class LoaderFacts(msgspec.Struct, frozen=True, kw_only=True):
     ``length`` is the number of batches an epoch announces, ``None`` where it announces none.
     ``batch_bytes`` is the size of the tensors and arrays in the first batch, 0 until one came.
     ``left_out`` names settings that the target has and that could not apply, each with its reason.
-    ``in_order`` is ``None`` where torch has no such setting (before 2.6). ``loader`` says whose
-    workers fetched, ``None`` where there are none.
+    ``in_order`` is ``None`` where torch has no such setting (before 2.6). ``main_threads`` is how
+    many threads torch may use in the main process. ``loader`` says whose workers fetched, ``None``
+    where there are none.
     """
 
     loader_type: str
@@ -108,6 +109,7 @@ class LoaderFacts(msgspec.Struct, frozen=True, kw_only=True):
     batch_tensors: int = 0
     left_out: tuple[str, ...] = ()
     in_order: bool | None = None
+    main_threads: int | None = None
     loader: LoaderKind | None = None
 
 
@@ -342,7 +344,8 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
 
     ``ratio`` is their rate over that of the user's own settings, with its interval;
     ``confirmations`` how many runs of each stand behind it. ``line`` is the call's arguments as
-    they are to be written. ``file`` and ``line_number`` are where the loader is made.
+    they are to be written, ``statements`` what is to be written besides. ``file`` and
+    ``line_number`` are where the loader is made.
     """
 
     settings: LoaderSettings
@@ -350,6 +353,7 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
     ratio: Evidence | None = None
     confirmations: int = 0
     line: str = ""
+    statements: tuple[str, ...] = ()
     file: str | None = None
     line_number: int | None = None
 

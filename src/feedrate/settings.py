@@ -24,7 +24,8 @@ class LoaderSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     ``loader`` says whose workers fetch, and how their batches come: "torch" is the target's own
     loader, which has to be torch's or of a subclass; "feedrate" is the same loader made a
-    `feedrate.DataLoader`. Without workers there is no difference between them.
+    `feedrate.DataLoader`. Without workers there is no difference between them. ``main_threads`` is
+    no setting of the loader: how many threads torch may use in the main process.
 
     Raises:
         ValueError: a value or a combination that a DataLoader cannot have.
@@ -38,6 +39,7 @@ class LoaderSettings(msgspec.Struct, frozen=True, kw_only=True):
     batch_size: int | None = None
     in_order: bool | None = None
     loader: LoaderKind | None = None
+    main_threads: int | None = None
 
     def __post_init__(self) -> None:
         if self.num_workers < 0:
@@ -46,6 +48,8 @@ class LoaderSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"prefetch_factor must be 1 or more, not {self.prefetch_factor}")
         if self.batch_size is not None and self.batch_size < 1:
             raise ValueError(f"batch_size must be 1 or more, not {self.batch_size}")
+        if self.main_threads is not None and self.main_threads < 1:
+            raise ValueError(f"main_threads must be 1 or more, not {self.main_threads}")
         if self.num_workers == 0:
             for name in ("prefetch_factor", "start_method", "in_order", "loader"):
                 if getattr(self, name) is not None:

@@ -133,6 +133,9 @@ def test_workers_started_for_each_epoch_are_told() -> None:
     assert advised is not None
     assert advised.line == "num_workers=5, persistent_workers=True"
     assert "50.0 ms before each epoch of 80.0 ms" in advised.reasons[1]
+    spawned = recommend(tuned_suite(Loop(own=msgspec.structs.replace(facts, start_method="spawn"))))
+    assert spawned is not None
+    assert "the start of workers by spawn takes 50.0 ms" in spawned.reasons[1]
 
 
 def test_workers_that_wait_for_storage_are_told_from_full_cpus() -> None:

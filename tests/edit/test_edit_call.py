@@ -191,7 +191,7 @@ def test_all_settings_are_written_in_one_order() -> None:
 
 
 def test_every_setting_has_its_argument() -> None:
-    assert set(LoaderSettings.__struct_fields__) - {"loader"} == set(KEYWORDS)
+    assert set(LoaderSettings.__struct_fields__) - {"loader", "main_threads"} == set(KEYWORDS)
 
 
 def test_what_holds_by_default_is_not_written() -> None:

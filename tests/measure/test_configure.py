@@ -326,6 +326,16 @@ def test_the_order_of_delivery_can_be_given_up():
     assert batches(loader) == batches(plain(num_workers=1, in_order=False))
 
 
+def test_the_threads_of_the_main_process_are_set():
+    threads = torch.get_num_threads()
+    try:
+        configure(plain(), LoaderSettings(num_workers=0, main_threads=1))
+        assert torch.get_num_threads() == 1
+        assert read_facts(Target(plain(), None), ()).main_threads == 1
+    finally:
+        torch.set_num_threads(threads)
+
+
 def test_a_torch_that_always_keeps_the_order_is_told():
     loader = plain()
     vars(loader).pop("in_order", None)
@@ -379,6 +389,7 @@ def test_facts_are_read_off_the_loader():
         has_step=True,
         left_out=("left out",),
         in_order=getattr(loader, "in_order", None),
+        main_threads=torch.get_num_threads(),
         loader="torch",
     )
     batch = add_batch(seen, (torch.zeros(4, 3), torch.zeros(4)))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
-from feedrate.analysis.signs import WAITS, cpus_full, fetches_vary
+from feedrate.analysis.signs import WAITS, contended, cpus_full, fetches_vary, steps_on_several
 from feedrate.analysis.tuned import TORCH_PREFETCH, Tuned, cheapest, same_settings
 from feedrate.analysis.windows import Stretch
 from feedrate.settings import LoaderSettings
@@ -113,6 +115,20 @@ def order_may_matter(tuned: Tuned) -> bool:
     return waits and fetches_vary(chosen) and facts.in_order is True
 
 
+def fewer_threads(tuned: Tuned) -> tuple[int, ...]:
+    """Return how many threads the step may do better with, where it contends with the workers.
+
+    One, and as many as there are CPUs that the chosen workers leave.
+    """
+    chosen, facts = chosen_level(tuned), tuned.facts
+    if chosen is None or facts is None or facts.main_threads is None:
+        return ()
+    if not (contended(tuned) and steps_on_several(tuned)):
+        return ()
+    spare = math.floor(tuned.roof.cpus) - chosen.level
+    return (spare, 1) if 1 < spare < facts.main_threads else (1,)
+
+
 def candidates(tuned: Tuned) -> tuple[LoaderSettings, ...]:
     """Return the settings to race, the most promising first; none that the user has already.
 
@@ -134,6 +150,7 @@ def candidates(tuned: Tuned) -> tuple[LoaderSettings, ...]:
         found.append(msgspec.structs.replace(first, pin_memory=True))
     if order_may_matter(tuned):
         found.append(msgspec.structs.replace(first, in_order=False))
+    found += [msgspec.structs.replace(first, main_threads=n) for n in fewer_threads(tuned)]
     distinct: list[LoaderSettings] = []
     for each in found:
         if not any(same_settings(each, other, own) for other in (own, *distinct)):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from feedrate import units
 from feedrate.analysis.candidates import chosen_level
 from feedrate.analysis.race import Duel
-from feedrate.analysis.reasons import line
+from feedrate.analysis.reasons import named
 from feedrate.analysis.signs import IDLE_CPUS, WAITS, cpus_full, fetches_vary
 from feedrate.analysis.tuned import Tuned
 from feedrate.analysis.windows import Stretch
@@ -79,7 +79,7 @@ def _gained(tuned: Tuned, kind: str, against: Duel) -> Finding:
     own, look = against.own, tuned.look
     assert look is not None, "a race follows a look"
     before, after = own.settings.num_workers, against.winner.settings.num_workers
-    gain = f"{line(against.winner.settings)} {_gain(against)}"
+    gain = f"{named(against.winner.settings)} {_gain(against)}"
     waits = f"the loop waits {percent(look.wait_share)} of the time"
     if kind == "cheaper":
         code = "speed.too_many_workers"
@@ -111,7 +111,7 @@ def _gained(tuned: Tuned, kind: str, against: Duel) -> Finding:
             figure(f"rate with {workers(after)}", against.winner.rate, "items/s"),
             *look_evidence(tuned),
         ],
-        remedy=f"Set {line(against.winner.settings)}.",
+        remedy=f"Set {named(against.winner.settings)}.",
     )
 
 

@@ -107,7 +107,7 @@ def beyond_doubt(one: Entry, own: Entry) -> bool:
     return len(both) >= 2 and all(one.rates[k] >= (1 + _FAR) * own.rates[k] for k in both)
 
 
-def expense(settings: LoaderSettings) -> tuple[int, int, bool, bool, bool]:
+def expense(settings: LoaderSettings) -> tuple[int, int, bool, bool, bool, bool]:
     """Order settings by what they cost: workers, then batches that wait, then the rest."""
     return (
         settings.num_workers,
@@ -115,4 +115,5 @@ def expense(settings: LoaderSettings) -> tuple[int, int, bool, bool, bool]:
         bool(settings.pin_memory),
         bool(settings.persistent_workers),
         settings.in_order is False,
+        settings.main_threads is not None,
     )

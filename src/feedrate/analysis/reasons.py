@@ -20,6 +20,17 @@ def line(settings: LoaderSettings) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in named if value is not None)
 
 
+def statements(settings: LoaderSettings) -> tuple[str, ...]:
+    """Return what is to be written besides the loader's arguments."""
+    threads = settings.main_threads
+    return (f"torch.set_num_threads({threads})",) if threads is not None else ()
+
+
+def named(settings: LoaderSettings) -> str:
+    """Return all of the settings: "num_workers=4 with torch.set_num_threads(1)"."""
+    return " with ".join((line(settings), *statements(settings)))
+
+
 def reasons(tuned: Tuned, settings: LoaderSettings) -> tuple[str, ...]:
     """Return one sentence for each setting that is named, in the order of `line`."""
     found = [_workers(tuned, settings)]
@@ -36,6 +47,11 @@ def reasons(tuned: Tuned, settings: LoaderSettings) -> tuple[str, ...]:
         found.append(
             "in_order=False: batches take uneven time, and finished ones pass a slow one. It "
             "changes the order of batches, and with it what is trained."
+        )
+    if settings.main_threads is not None:
+        found.append(
+            f"torch.set_num_threads({settings.main_threads}): the threads of the step and the "
+            "workers take the CPUs from each other. In workers torch has one thread each as it is."
         )
     return tuple(found)
 
@@ -77,7 +93,12 @@ def _persistent(tuned: Tuned) -> str:
     cost = restart(tuned)
     if cost is None:
         return "persistent_workers=True: workers are not started again for each epoch."
-    text = f"persistent_workers=True: the start of workers takes {seconds(cost.start_seconds)}"
+    facts = tuned.facts
+    method = (facts.start_method if facts is not None else None) or (
+        tuned.metadata.default_start_method
+    )
+    how = f" by {method}" if method not in (None, "fork") else ""
+    text = f"persistent_workers=True: the start of workers{how} takes {seconds(cost.start_seconds)}"
     if cost.epoch_seconds is not None:
         text += f" before each epoch of {seconds(cost.epoch_seconds)}"
     return f"{text}; changes to the dataset after its first epoch are no longer seen by them."

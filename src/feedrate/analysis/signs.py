@@ -9,6 +9,10 @@ WAITS = 0.1
 """A loop that waits a smaller share of its time has little to gain from what limits the loader."""
 UNEVEN = 0.5
 """The coefficient of variation of fetch times above which a slow batch holds others back."""
+_RISEN = 1.3
+"""How many times the CPU seconds of a batch have to be those of the lowest level to be no noise."""
+_SEVERAL = 1.2
+"""CPU seconds in a second of the step, beyond which more than one thread takes part in it."""
 IDLE_CPUS = 0.7
 """The share of the CPUs below which they are not what is full."""
 
@@ -20,6 +24,27 @@ def fetches_vary(stretch: Stretch) -> bool:
         and stretch.fetch_variation is not None
         and stretch.fetch_variation >= UNEVEN
     )
+
+
+def contended(tuned: Tuned) -> bool:
+    """Say whether workers take from each other: more of them slower, or batches dearer in CPU."""
+    fed = [each for each in tuned.levels if each.level > 0]
+    if len(fed) < 2:
+        return False
+    low, high = fed[0], fed[-1]
+    best = max(each.rate for each in fed)
+    slower = high.rate * (1 + 2 * tuned.procedure.tolerance) < best
+    dearer = low.cpu is not None and high.cpu is not None and high.cpu > _RISEN * low.cpu
+    return slower or dearer
+
+
+def steps_on_several(tuned: Tuned) -> bool:
+    """Say whether torch's threads compute the step, and not the main thread alone."""
+    threads = tuned.facts.main_threads if tuned.facts is not None else None
+    alone = tuned.cached
+    if threads is None or threads < 2 or alone is None or alone.main_cpu is None:
+        return False
+    return alone.main_cpu > _SEVERAL * alone.step
 
 
 def cpus_full(tuned: Tuned) -> bool:

@@ -204,8 +204,9 @@ def cheapest(levels: Sequence[Stretch], tolerance: float) -> Stretch | None:
 
 def _effective(settings: LoaderSettings, own: LoaderSettings) -> tuple[object, ...]:
     pin = own.pin_memory if settings.pin_memory is None else settings.pin_memory
+    threads = settings.main_threads
     if settings.num_workers == 0:
-        return (0, pin)
+        return (0, pin, threads)
     keeps = settings.persistent_workers
     in_order = own.in_order if settings.in_order is None else settings.in_order
     return (
@@ -214,6 +215,7 @@ def _effective(settings: LoaderSettings, own: LoaderSettings) -> tuple[object, .
         settings.prefetch_factor or own.prefetch_factor or TORCH_PREFETCH,
         bool(own.persistent_workers if keeps is None else keeps),
         in_order is not False,
+        threads,
     )
 
 

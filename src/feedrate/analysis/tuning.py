@@ -15,7 +15,7 @@ from feedrate.analysis.candidates import candidates
 from feedrate.analysis.limiting import findings, look_evidence, made
 from feedrate.analysis.one_rank import of_ranks
 from feedrate.analysis.race import Duel, duel
-from feedrate.analysis.reasons import chosen_words, line, reasons
+from feedrate.analysis.reasons import chosen_words, line, named, reasons, statements
 from feedrate.analysis.stats import ENOUGH_RUNS, verdict_same
 from feedrate.analysis.tuned import Tuned, broke_at, read
 from feedrate.analysis.wording import change, figure, limit, percent, rate, ratio_of, workers
@@ -77,6 +77,7 @@ def recommend(suite: Suite) -> Recommendation | None:
         ratio=ratio_of("rate against your settings", found.duel.ratio),
         confirmations=found.duel.rounds,
         line=line(settings),
+        statements=statements(settings),
         file=tuned.use.file,
         line_number=tuned.use.line,
     )
@@ -174,7 +175,7 @@ def _kept(tuned: Tuned, found: Answer) -> Finding:
             f"the search ended at your own settings ({workers(count)}): keep them.",
             evidence=look_evidence(tuned),
         )
-    tried = f"{line(against.winner.settings)} {_changes(against)} in {_runs(against.rounds)}"
+    tried = f"{named(against.winner.settings)} {_changes(against)} in {_runs(against.rounds)}"
     evidence = [ratio_of("rate against your settings", against.ratio)]
     if found.kind == "undecided":
         return made(

@@ -121,6 +121,8 @@ def _apply(path: Path, recommendation: Recommendation, suite: Suite, *, write: b
         say(f"{path}, line {edit.line}, has the recommended settings already")
     for note in edit.notes:
         say(note)
+    for statement in recommendation.statements:
+        say(f"write {statement} before the loop yourself: it was measured with it")
     if changed and write:
         source_file.replace(path, data, source.encode(edit.source))
         say(f"written: {path}, line {edit.line}")

@@ -10,6 +10,7 @@ import multiprocessing
 from typing import Any
 
 import msgspec
+import torch
 from torch.utils.data import BatchSampler, DataLoader
 
 from feedrate.errors import TargetError
@@ -74,6 +75,8 @@ def _change_training(loader: DataLoader[Any], settings: LoaderSettings) -> None:
         if not hasattr(loader, "in_order"):
             raise TargetError("in_order needs torch 2.6 or later; leave it out")
         set_checked_attribute(loader, "in_order", settings.in_order)
+    if settings.main_threads is not None:
+        torch.set_num_threads(settings.main_threads)
 
 
 def _choose_loader(loader: DataLoader[Any], kind: LoaderKind) -> None:
@@ -116,6 +119,7 @@ def read_facts(target: Target, left_out: tuple[str, ...]) -> LoaderFacts:
         has_step=target.step is not None,
         left_out=left_out,
         in_order=getattr(loader, "in_order", None),
+        main_threads=torch.get_num_threads(),
         loader=_whose(loader),
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from feedrate.analysis.reasons import line
+from feedrate.analysis.reasons import named
 from feedrate.analysis.tuned import (
     BESIDE,
     EARLIER,
@@ -157,7 +157,7 @@ class Tuner:
         """Add what the limits do not allow, with the reason."""
         left_out = tuple(
             Benchmark(
-                label=line(each.settings), settings=each.settings, part=RACE, skipped=each.reason
+                label=named(each.settings), settings=each.settings, part=RACE, skipped=each.reason
             )
             for each in refused
         )
@@ -279,5 +279,5 @@ def _found_in(run: Run) -> LoaderSettings:
 
 def _label(settings: LoaderSettings, own: LoaderSettings | None) -> str:
     if settings.loader == "feedrate":
-        return f"feedrate.DataLoader, {line(settings)}"
-    return OWN_LABEL if settings == own else line(settings)
+        return f"feedrate.DataLoader, {named(settings)}"
+    return OWN_LABEL if settings == own else named(settings)

@@ -179,7 +179,7 @@ def _row(tuned: Tuned, each: Stretch, mark: int | None, own: int | None) -> Row:
 def _advice(found: Answer, advised: Recommendation) -> Iterator[RenderableType]:
     ratio = advised.ratio
     head = advised.line
-    text = head
+    text = head = " with ".join((head, *advised.statements))
     if ratio is not None:
         text += f"  {quantity(ratio.value, ratio.unit)} your rate"
         if ratio.low is not None and ratio.high is not None:
@@ -196,6 +196,8 @@ def _advice(found: Answer, advised: Recommendation) -> Iterator[RenderableType]:
     place = ""
     if advised.file is not None:
         place = f"   in {advised.file}, line {advised.line_number}"
+    for each in advised.statements:
+        place += f"; and {each} before the loop"
     yield Hanging("  write  ", f"DataLoader(…, {advised.line}){place}", lead_style="dim")
 
 
