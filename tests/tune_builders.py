@@ -79,7 +79,8 @@ class Loop:
     ``feedrate_gain`` times as high, and ``order_gain`` times where batches may pass each other.
     ``variation`` is that of the fetch times. ``step_threads`` compute the step, each worker more
     makes a batch dearer by the share ``cpu_grows``, and with fewer threads in the main process the
-    rate is ``thread_gain`` times as high.
+    rate is ``thread_gain`` times as high; items/s are ``batch_gain`` times as many in batches of
+    another size.
     """
 
     fetch: float = 0.020
@@ -103,6 +104,7 @@ class Loop:
     step_threads: float = 1.0
     cpu_grows: float = 0.0
     thread_gain: float = 1.0
+    batch_gain: float = 1.0
     seen: list[wire.ChildSpec] = field(default_factory=list)
     fail_look: RunError | None = None
     interrupt_at: int | None = None
@@ -186,6 +188,8 @@ class Loop:
             rate *= self.order_gain
         if spec.settings is not None and spec.settings.main_threads is not None:
             rate *= self.thread_gain
+        if spec.settings is not None and spec.settings.batch_size is not None:
+            rate *= self.batch_gain
         windows = (self._window(level, rate, "static", batches=max(4, int(rate))),)
         return self._outcome(windows, seconds=self.child_seconds + session.seconds, facts=facts)
 

@@ -12,7 +12,7 @@ import msgspec
 
 StartMethod = Literal["fork", "forkserver", "spawn"]
 START_METHODS: tuple[str, ...] = get_args(StartMethod)
-Allowed = Literal["in_order"]
+Allowed = Literal["in_order", "batch_size"]
 """What a tune tries only where it is allowed to, for it changes what is trained."""
 ALLOWED: tuple[str, ...] = get_args(Allowed)
 LoaderKind = Literal["torch", "feedrate"]

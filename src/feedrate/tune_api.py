@@ -108,7 +108,8 @@ def tune(
         device: where batches of a target without a step are copied to.
         seed: seeds random, NumPy and torch before a factory is called; a script is left alone.
         timeout: seconds without a batch after which a run is given up.
-        allow: what may be tried though it changes what is trained: "in_order".
+        allow: what may be tried though it changes what is trained: "in_order" (of batches),
+            "batch_size".
         fresh: search again though an earlier tune of the same target is known.
         save: called with the suite after every run.
         watcher: told of everything as it happens.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
+import msgspec
 import pytest
 
 from builders import make_facts
 from feedrate.analysis.reasons import line
+from feedrate.analysis.tuned import read
 from feedrate.analysis.tuning import judge, recommend
 from feedrate.records import Finding
 from feedrate.settings import LoaderSettings
@@ -92,3 +95,81 @@ def test_own_settings_out_of_order_stay_so() -> None:
     advised = recommend(suite)
     assert advised is not None
     assert advised.line == "num_workers=8"
+
+
+def sizes(loop: Loop, *allow: str) -> set[int | None]:
+    """Tune and return what the batch size was set to in the race."""
+    tuned_suite(loop, allow=allow)
+    return {settings.batch_size for settings in raced(loop) if settings is not None}
+
+
+def sized(**changes: Any) -> Loop:
+    """Return a loop in batches of 64."""
+    facts = {"length": LONG, "batch_size": 64, "dataset_length": LONG} | changes.pop("facts", {})
+    return Loop(**({"own": make_facts(2, **facts), "batch_gain": 1.3} | changes))
+
+
+def test_the_batch_size_changes_only_where_that_is_allowed() -> None:
+    assert sizes(sized()) == {None}
+    assert sizes(sized(), "in_order") == {None}
+    assert sizes(sized(), "batch_size") == {None, 128}
+    assert sizes(sized(facts={"batch_size": None}), "batch_size") == {None}
+    assert sizes(sized(facts={"dataset_length": 100}), "batch_size") == {None}
+
+
+def test_smaller_batches_are_tried_where_memory_is_short() -> None:
+    loop = sized()
+    ramp = loop._ramp
+
+    def short(session: Any) -> Any:
+        outcome = ramp(session)
+        last = msgspec.structs.replace(outcome.choices[-1], reason="memory is short: 1 MiB is free")
+        return dataclasses.replace(outcome, choices=(*outcome.choices[:-1], last))
+
+    loop._ramp = short  # type: ignore[method-assign]
+    assert sizes(loop, "batch_size") == {None, 128, 32}
+
+
+def test_another_batch_size_is_recommended_as_another_training() -> None:
+    advised = recommend(tuned_suite(sized(), allow=("batch_size",)))
+    assert advised is not None
+    assert advised.line == "num_workers=5, batch_size=128"
+    assert "another training" in advised.reasons[-1]
+    small = recommend(tuned_suite(sized(batch_gain=1.02), allow=("batch_size",)))
+    assert small is not None
+    assert small.line == "num_workers=5"
+
+
+def test_a_step_bound_loop_may_gain_by_larger_batches() -> None:
+    suite = tuned_suite(sized(step=1.0), allow=("batch_size",))
+    advised = recommend(suite)
+    assert advised is not None
+    assert advised.line == "num_workers=2, batch_size=128"
+    assert advised.reasons[0] == "num_workers=2: as it is, for the step is the limit."
+    assert not any(b.part == "ramp" for b in suite.benchmarks)
+    codes = findings(sized(step=1.0, batch_gain=1.0), "batch_size")
+    assert "speed.step_bound" in codes
+
+
+def test_half_as_many_batches_of_twice_the_size_are_the_same_items() -> None:
+    def counted(batches: int) -> bool:
+        loop = sized()
+        outcome = loop._outcome
+
+        def whole(*arguments: Any, **changes: Any) -> Any:
+            made = outcome(*arguments, **changes)
+            spec = loop.seen[-1]
+            doubled = spec.settings is not None and spec.settings.batch_size is not None
+            use = msgspec.structs.replace(
+                made.used.loaders[0], batches=batches if doubled else 1000, complete_epochs=1
+            )
+            return dataclasses.replace(
+                made, used=msgspec.structs.replace(made.used, loaders=(use,))
+            )
+
+        loop._outcome = whole  # type: ignore[method-assign]
+        race = read(tuned_suite(loop, allow=("batch_size",))).race
+        return next(each.differs for each in race if each.settings.batch_size)
+
+    assert counted(500) is False
+    assert counted(1000) is True

@@ -6,7 +6,14 @@ import math
 
 import msgspec
 
-from feedrate.analysis.signs import WAITS, contended, cpus_full, fetches_vary, steps_on_several
+from feedrate.analysis.signs import (
+    WAITS,
+    contended,
+    cpus_full,
+    fetches_vary,
+    short_of_memory,
+    steps_on_several,
+)
 from feedrate.analysis.tuned import TORCH_PREFETCH, Tuned, cheapest, same_settings
 from feedrate.analysis.windows import Stretch
 from feedrate.settings import LoaderSettings
@@ -115,6 +122,21 @@ def order_may_matter(tuned: Tuned) -> bool:
     return waits and fetches_vary(chosen) and facts.in_order is True
 
 
+def other_batch_sizes(tuned: Tuned) -> tuple[int, ...]:
+    """Return what else may be the batch size, where it is allowed to change.
+
+    Twice as many items; half as many too where memory bounded the workers.
+    """
+    facts = tuned.facts
+    if "batch_size" not in tuned.procedure.allow or facts is None or not facts.batch_size:
+        return ()
+    found = [2 * facts.batch_size]
+    if short_of_memory(tuned) is not None and facts.batch_size > 1:
+        found.append(facts.batch_size // 2)
+    most = facts.dataset_length
+    return tuple(size for size in found if most is None or size <= most)
+
+
 def fewer_threads(tuned: Tuned) -> tuple[int, ...]:
     """Return how many threads the step may do better with, where it contends with the workers.
 
@@ -135,6 +157,12 @@ def candidates(tuned: Tuned) -> tuple[LoaderSettings, ...]:
     Settings that are not named stay as the target has them.
     """
     chosen, own = chosen_level(tuned), tuned.own
+    if own is not None and tuned.step_bound:
+        # only more items a step can help where the step is the limit
+        here = LoaderSettings(num_workers=own.num_workers)
+        return tuple(
+            msgspec.structs.replace(here, batch_size=size) for size in other_batch_sizes(tuned)
+        )
     if chosen is None or own is None or _is_slower(tuned, chosen):
         return ()
     first = _at(tuned, chosen.level)
@@ -151,6 +179,7 @@ def candidates(tuned: Tuned) -> tuple[LoaderSettings, ...]:
     if order_may_matter(tuned):
         found.append(msgspec.structs.replace(first, in_order=False))
     found += [msgspec.structs.replace(first, main_threads=n) for n in fewer_threads(tuned)]
+    found += [msgspec.structs.replace(first, batch_size=n) for n in other_batch_sizes(tuned)]
     distinct: list[LoaderSettings] = []
     for each in found:
         if not any(same_settings(each, other, own) for other in (own, *distinct)):

@@ -8,7 +8,7 @@ from feedrate import units
 from feedrate.analysis.candidates import chosen_level
 from feedrate.analysis.race import Duel
 from feedrate.analysis.reasons import named
-from feedrate.analysis.signs import IDLE_CPUS, WAITS, cpus_full, fetches_vary
+from feedrate.analysis.signs import IDLE_CPUS, WAITS, cpus_full, fetches_vary, short_of_memory
 from feedrate.analysis.tuned import Tuned
 from feedrate.analysis.windows import Stretch
 from feedrate.analysis.wording import change, figure, percent, rate, ratio_of, workers
@@ -17,8 +17,6 @@ from feedrate.records import Evidence, Finding, Severity
 _TIMES = 2.0
 _CONGESTED = 1.5
 """How many times longer a fetch takes at the highest level than at the lowest, where they share."""
-_MEMORY_WORDS = ("memory is short", "/dev/shm is short", "the budget of")
-"""How the ramp's reasons begin where the budget held no more workers."""
 
 
 def findings(tuned: Tuned, kind: str, against: Duel | None) -> Iterator[Finding | None]:
@@ -87,6 +85,8 @@ def _gained(tuned: Tuned, kind: str, against: Duel) -> Finding:
             f"{workers(after)} {'delivers' if after == 1 else 'deliver'} what {before} do "
             f"({rate(against.winner.rate)} and {rate(own.rate)}, {change(against.ratio)})."
         )
+    elif after == before:
+        code, title = "speed.settings", f"{waits}: {gain}."
     elif after == 0:
         code = "speed.transport_dominates"
         title = f"moving batches from {workers(before)} costs more than making them: {gain}."
@@ -97,11 +97,9 @@ def _gained(tuned: Tuned, kind: str, against: Duel) -> Finding:
         code = "speed.too_few_workers"
         do = "does" if before == 1 else "do"
         title = f"{workers(before)} {do} not keep up, {waits}: {gain}."
-    elif after < before:
+    else:
         code = "speed.too_many_workers"
         title = f"{workers(before)} are in each other's way: {gain}."
-    else:
-        code, title = "speed.settings", f"{waits}: {gain}."
     return made(
         code,
         title,
@@ -161,12 +159,12 @@ def _unseen_shares(tuned: Tuned, against: Duel) -> Finding | None:
 
 
 def _short_of_memory(tuned: Tuned) -> Finding | None:
-    found = [c for c in tuned.choices if c.reason.startswith(_MEMORY_WORDS)]
-    if not found:
+    found = short_of_memory(tuned)
+    if found is None:
         return None
     return made(
         "tune.memory",
-        f"more than {workers(found[-1].level)} were not tried: {found[-1].reason}.",
+        f"more than {workers(found.level)} were not tried: {found.reason}.",
         severity="warning",
         remedy="Free memory, or raise --max-ram or --max-shm, and tune again with --fresh.",
     )

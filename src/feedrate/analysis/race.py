@@ -107,13 +107,14 @@ def beyond_doubt(one: Entry, own: Entry) -> bool:
     return len(both) >= 2 and all(one.rates[k] >= (1 + _FAR) * own.rates[k] for k in both)
 
 
-def expense(settings: LoaderSettings) -> tuple[int, int, bool, bool, bool, bool]:
-    """Order settings by what they cost: workers, then batches that wait, then the rest."""
+def expense(settings: LoaderSettings) -> tuple[bool, bool, int, int, bool, bool, bool]:
+    """Order settings by what they cost: training that changes, workers, batches that wait."""
     return (
+        settings.batch_size is not None,
+        settings.in_order is False,
         settings.num_workers,
         settings.prefetch_factor or 0,
         bool(settings.pin_memory),
         bool(settings.persistent_workers),
-        settings.in_order is False,
         settings.main_threads is not None,
     )

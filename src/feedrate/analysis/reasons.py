@@ -48,6 +48,12 @@ def reasons(tuned: Tuned, settings: LoaderSettings) -> tuple[str, ...]:
             "in_order=False: batches take uneven time, and finished ones pass a slow one. It "
             "changes the order of batches, and with it what is trained."
         )
+    if settings.batch_size is not None:
+        found.append(
+            f"batch_size={settings.batch_size}: more items/s, and another training: an optimizer "
+            "step sees another number of items, so the learning rate may have to change, and the "
+            "result has to be looked at."
+        )
     if settings.main_threads is not None:
         found.append(
             f"torch.set_num_threads({settings.main_threads}): the threads of the step and the "
@@ -58,6 +64,9 @@ def reasons(tuned: Tuned, settings: LoaderSettings) -> tuple[str, ...]:
 
 def _workers(tuned: Tuned, settings: LoaderSettings) -> str:
     count = settings.num_workers
+    head = f"num_workers={count}: "
+    if tuned.step_bound:
+        return f"{head}as it is, for the step is the limit."
     if count == 0:
         own = tuned.own
         extra = ""
@@ -67,7 +76,6 @@ def _workers(tuned: Tuned, settings: LoaderSettings) -> str:
             "num_workers=0: moving a batch between processes costs more than making it in the "
             f"main process.{extra}"
         )
-    head = f"num_workers={count}: "
     measured = tuned.level(count)
     best = max(tuned.levels, key=lambda each: each.rate, default=None)
     if count == foreseen_level(tuned):

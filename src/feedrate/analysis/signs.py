@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from feedrate.analysis.tuned import Tuned
 from feedrate.analysis.windows import Stretch
+from feedrate.records import Choice
 
 WAITS = 0.1
 """A loop that waits a smaller share of its time has little to gain from what limits the loader."""
@@ -16,6 +17,9 @@ _SEVERAL = 1.2
 IDLE_CPUS = 0.7
 """The share of the CPUs below which they are not what is full."""
 
+_MEMORY_WORDS = ("memory is short", "/dev/shm is short", "the budget of")
+"""How the ramp's reasons begin where the budget held no more workers."""
+
 
 def fetches_vary(stretch: Stretch) -> bool:
     """Say whether a slow batch can hold others back that are finished."""
@@ -24,6 +28,12 @@ def fetches_vary(stretch: Stretch) -> bool:
         and stretch.fetch_variation is not None
         and stretch.fetch_variation >= UNEVEN
     )
+
+
+def short_of_memory(tuned: Tuned) -> Choice | None:
+    """Return the last choice of the ramp that memory bounded; ``None`` where none was."""
+    short = [c for c in tuned.choices if c.reason.startswith(_MEMORY_WORDS)]
+    return short[-1] if short else None
 
 
 def contended(tuned: Tuned) -> bool:

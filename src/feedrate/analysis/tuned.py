@@ -90,6 +90,11 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True):
         return max(0.0, self.cached.rate / self.look.rate - 1)
 
     @property
+    def step_bound(self) -> bool:
+        """Whether a loader that costs nothing would gain less than the tolerance."""
+        return self.most_gain is not None and self.most_gain < self.procedure.tolerance
+
+    @property
     def every_run(self) -> tuple[Run, ...]:
         """Those beside too."""
         return (*self.runs, *(run for each in self.beside for run in each.benchmark.runs))
@@ -204,18 +209,17 @@ def cheapest(levels: Sequence[Stretch], tolerance: float) -> Stretch | None:
 
 def _effective(settings: LoaderSettings, own: LoaderSettings) -> tuple[object, ...]:
     pin = own.pin_memory if settings.pin_memory is None else settings.pin_memory
-    threads = settings.main_threads
+    rest = (pin, settings.main_threads, settings.batch_size)
     if settings.num_workers == 0:
-        return (0, pin, threads)
+        return (0, *rest)
     keeps = settings.persistent_workers
     in_order = own.in_order if settings.in_order is None else settings.in_order
     return (
         settings.num_workers,
-        pin,
+        *rest,
         settings.prefetch_factor or own.prefetch_factor or TORCH_PREFETCH,
         bool(own.persistent_workers if keeps is None else keeps),
         in_order is not False,
-        threads,
     )
 
 
@@ -245,7 +249,8 @@ def _entries(
             rates={run.repeat: rate for run in b.runs if (rate := run_rate(run)) is not None},
             error=next((run.error for run in b.runs if run.error is not None), None),
             differs=any(
-                _differs(usual, each, suite.procedure.tolerance) for each in _uses(b, use.number)
+                _differs(_expected(usual, use.facts, b), each, suite.procedure.tolerance)
+                for each in _uses(b, use.number)
             ),
         )
         for b in suite.benchmarks
@@ -268,6 +273,14 @@ def epoch_batches(use: LoaderUse) -> float | None:
     if not use.complete_epochs or use.complete_epochs != use.epochs:
         return None
     return use.batches / use.complete_epochs
+
+
+def _expected(usual: float | None, own: LoaderFacts, benchmark: Benchmark) -> float | None:
+    """Return the batches that an epoch has with the benchmark's batch size."""
+    size = benchmark.settings.batch_size
+    if usual is None or size is None or not own.batch_size:
+        return usual
+    return usual * own.batch_size / size
 
 
 def _differs(usual: float | None, use: LoaderUse, tolerance: float) -> bool:

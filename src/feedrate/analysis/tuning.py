@@ -90,9 +90,9 @@ def answer(tuned: Tuned) -> Answer:
         return Answer(kind="nothing")
     if too_short(tuned):
         return Answer(kind="too_short")
-    if tuned.most_gain is not None and tuned.most_gain < tolerance:
-        return Answer(kind="step_bound")
     found = duel(tuned.race, tolerance)
+    if tuned.step_bound and (found is None or _kind(tuned, found) != "gain"):
+        return Answer(kind="step_bound")
     if found is None:
         # the search ended at the user's own settings, or was itself cut off
         settled = tuned.levels and not tuned.race and _search_found_own(tuned)

@@ -132,7 +132,8 @@ def tune(
         list[str] | None,
         typer.Option(
             metavar="SETTING",
-            help="Try this too where it may help, though it changes what is trained: in_order.",
+            help="Try this too where it may help, though it changes what is trained: in_order, "
+            "batch_size.",
             rich_help_panel=MEASURING,
         ),
     ] = None,

@@ -233,7 +233,7 @@ class Tuner:
                 "an earlier tune found the loop different from now, so it is searched again"
             )
             return
-        if now.most_gain is not None and now.most_gain < self.suite.procedure.tolerance:
+        if now.step_bound:
             return
         day = self._earlier.metadata.started_at.partition("T")[0]
         runs = (*before.ramp_runs, *(run for b in before.level_runs for run in b.runs))

@@ -106,10 +106,9 @@ def next_step(tuned: Tuned, limits: Limits) -> Step:
         return Looking(seconds=_clamped(_LOOK_SHARE * limits.seconds, _LOOK_SECONDS))
     if too_short(tuned):
         return Done(reason="too_short")
-    gain = tuned.most_gain
-    if gain is not None and gain < tuned.procedure.tolerance:
+    if tuned.step_bound and not candidates(tuned):
         return Done(reason="step_bound")
-    if not tuned.race:
+    if not tuned.race and not tuned.step_bound:
         search = _search(tuned, limits)
         if search is not None:
             return search
