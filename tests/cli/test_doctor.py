@@ -14,8 +14,11 @@ from doctor.machines import container_with_small_shm, server
 from feedrate import store
 from feedrate.api import judged
 from feedrate.cli.main import app
+from feedrate.doctor.checks import Check
 from feedrate.doctor.machine_facts import MachineFacts
-from feedrate.errors import OutputError, UsageError
+from feedrate.errors import OutputError, TargetError, UsageError
+from feedrate.measure.asked import Asked
+from feedrate.records import Finding, Severity
 from feedrate.report.text import suite_text
 
 
@@ -100,6 +103,10 @@ def test_json_is_a_document_that_report_shows_again(tmp_path: Path) -> None:
     assert file.read_bytes() == result.stdout_bytes
     suite = store.load(file)
     assert judged(suite) == suite
+    assert f"next:  feedrate report {file}" in result.stderr
+    figure = CliRunner().invoke(app, ["report", str(file), "-o", str(tmp_path / "x.png")])
+    assert isinstance(figure.exception, UsageError)
+    assert "of which no figure can be drawn" in str(figure.exception)
     shown = CliRunner().invoke(app, ["report", str(file), "-v"])
     assert shown.exit_code == 0
     assert shown.stdout == suite_text(suite, width=80, verbose=True)
@@ -137,6 +144,52 @@ def test_the_data_is_told_of_where_it_is_named(tmp_path: Path) -> None:
     )
     assert result.exit_code in (0, 3)
     assert "2.00 KiB in 1 file" in result.output
+
+
+class FakeTargets:
+    """Looks at targets in no time, and finds what it is told to."""
+
+    def __init__(self, severity: Severity) -> None:
+        self.asked: tuple[Asked, float] | None = None
+        finding = Finding(code="crash.not_picklable", severity=severity, title="cannot be pickled")
+        self.CHECKS = (
+            Check("pickling", lambda _: finding, lambda _: ""),
+            Check("items", lambda _: None, lambda facts: f"of {facts.target}"),
+        )
+
+    def gather(self, what: Asked, *, machine: MachineFacts, budget: float) -> str:
+        assert machine.cpus.usable == 2
+        self.asked = (what, budget)
+        return what.shown
+
+
+@pytest.mark.usefixtures("machine")
+@pytest.mark.parametrize(("severity", "code"), [("error", 3), ("warning", 3), ("info", 0)])
+def test_a_script_is_looked_at_with_its_arguments(
+    severity: Severity, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("")
+    targets = FakeTargets(severity)
+    monkeypatch.setattr("feedrate.cli.doctoring._of_targets", lambda name: targets)
+    arguments = ["--all", "--budget", "1m", str(script), "--epochs", "3", "--all"]
+    result = CliRunner().invoke(app, ["doctor", *arguments], env={"COLUMNS": "300"})
+    assert result.exit_code == code, result.output
+    assert targets.asked is not None
+    what, budget = targets.asked
+    assert budget == 60
+    assert what.script is not None
+    assert what.script.argv == ("--epochs", "3", "--all")
+    assert result.output.startswith(f"feedrate doctor  {script} --epochs 3 --all\n")
+    assert "cannot be pickled [crash.not_picklable]" in result.output
+    assert f"    items           of {script}" in result.output
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_target_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("feedrate.cli.doctoring._of_targets", lambda name: FakeTargets("info"))
+    result = CliRunner().invoke(app, ["doctor", "nowhere.py"])
+    assert isinstance(result.exception, TargetError)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import shlex
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
@@ -119,7 +121,9 @@ def doctor(
             file.save(suite)
     print_result(suite, as_json=as_json, verbose=verbose or show_all)
     if file is not None:
-        say(f"saved: {file.path}")
+        name = shlex.quote(str(file.path))
+        say(f"saved: {name}")
+        say(f"next:  feedrate report {name}")
     if needs_action(findings):
         raise typer.Exit(NEEDS_ACTION)
 
@@ -142,8 +146,13 @@ def _target_checks() -> Sequence[Check]:
 
 
 def _look(what: Asked, machine: MachineFacts, seconds: float) -> TargetFacts:
-    gather = _of_targets("target_session").gather
-    return cast("TargetFacts", gather(what, machine=machine, budget=seconds))
+    from feedrate import units
+    from feedrate.cli.terminal import notices
+
+    console, gather = notices(), _of_targets("target_session").gather
+    shown = f"looking at {what.shown}, {units.duration(seconds)} at most"
+    with console.status(shown) if console.is_terminal else contextlib.nullcontext():
+        return cast("TargetFacts", gather(what, machine=machine, budget=seconds))
 
 
 def _of_targets(name: str) -> Any:

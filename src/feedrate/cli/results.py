@@ -13,6 +13,8 @@ import typer
 from feedrate.cli.result_options import ForceOption, JsonOption, VerboseOption
 from feedrate.errors import FormatError, UsageError
 
+_WITHOUT_FIGURE = ("doctor", "explain")
+
 
 def report(
     file: Annotated[
@@ -54,6 +56,8 @@ def report(
         check_figure(output, force=force)
     with _values_of(file):
         suite = judged(store.load(file))
+        if output is not None and suite.kind in _WITHOUT_FIGURE:
+            raise UsageError(f"{file} is of feedrate {suite.kind}, of which no figure can be drawn")
         if output is not None:
             draw(suite, output)
             say(f"figure: {output}")

@@ -10,6 +10,7 @@ from rich.segment import Segment
 _PLAIN = str.maketrans(
     {
         "×": "x",
+        "÷": "/",
         "µ": "u",
         "–": "-",
         "−": "-",
