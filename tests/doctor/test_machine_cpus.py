@@ -124,6 +124,16 @@ def test_openmp_that_binds_the_main_process(environment: dict[str, str], binds: 
         assert "range(4)" in findings["speed.affinity"].remedy
 
 
+def test_a_variable_of_another_openmp_binds_nothing() -> None:
+    binding = check_cpus.CHECKS[-1]
+    intels = {"KMP_AFFINITY": "granularity=fine,compact,1,0"}
+    gnu = make_software(gnu_openmp=True)
+    assert found(make_machine(environment=intels, software=gnu), binding) == {}
+    both = intels | {"OMP_PLACES": "cores"}
+    title = found(make_machine(environment=both, software=gnu), binding)["speed.affinity"].title
+    assert title.startswith("OMP_PLACES=cores")
+
+
 # --- the first guess
 
 

@@ -176,6 +176,8 @@ def _pinning(facts: DoctorFacts) -> Finding | None:
     # importing torch, or its first parallel operation, leaves the process on one place.
     environment = facts.machine.environment
     set_here = [name for name in PINNING if _binds(environment.get(name, ""))]
+    if facts.machine.software.gnu_openmp and INTELS in set_here:
+        set_here.remove(INTELS)
     if not set_here or environment.get("OMP_PROC_BIND", "").lower() in _UNBOUND:
         return None
     name, cpus = set_here[0], facts.machine.cpus
@@ -195,6 +197,8 @@ def _pinning(facts: DoctorFacts) -> Finding | None:
     )
 
 
+INTELS = "KMP_AFFINITY"
+"""Only Intel's OpenMP goes by it, with which conda builds torch."""
 _UNBOUND = ("false", "disabled")
 
 

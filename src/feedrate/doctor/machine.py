@@ -81,11 +81,12 @@ def software(environ: Mapping[str, str]) -> SoftwareFacts:
         python=platform.python_version(),
         torch=torch,
         torchvision=known.get("torchvision"),
-        build=parse_build(torch, _version_file()) if torch is not None else None,
+        build=parse_build(torch, _text(_part("version.py"))) if torch is not None else None,
         torchvision_needs=_needs("torchvision", "torch") if "torchvision" in known else None,
         # NVIDIA's images bring the newer driver's libraries along, and say so in these
         cuda_compat="_CUDA_COMPAT_PATH" in environ
         or "cuda/compat" in environ.get("LD_LIBRARY_PATH", ""),
+        gnu_openmp=_brings_gnu_openmp() if torch is not None else None,
     )
 
 
@@ -114,10 +115,20 @@ def _cpus(reader: ProcReader, environ: Mapping[str, str]) -> CpuFacts:
     )
 
 
-def _version_file() -> str | None:
-    with contextlib.suppress(importlib.metadata.PackageNotFoundError, OSError, ValueError):
-        file = importlib.metadata.distribution("torch").locate_file("torch/version.py")
-        return Path(str(file)).read_text("utf-8")
+def _part(name: str) -> Path:
+    """Return the path of a file of torch, which need not be there: it may be installed elsewise."""
+    return Path(str(importlib.metadata.distribution("torch").locate_file(f"torch/{name}")))
+
+
+def _text(file: Path) -> str | None:
+    with contextlib.suppress(OSError, ValueError):
+        return file.read_text("utf-8")
+    return None
+
+
+def _brings_gnu_openmp() -> bool | None:
+    with contextlib.suppress(OSError):
+        return any(file.name.startswith("libgomp") for file in _part("lib").iterdir())
     return None
 
 

@@ -35,6 +35,7 @@ class SoftwareFacts(msgspec.Struct, frozen=True, kw_only=True):
     ``build`` is what torch was built for: "cpu", "cuda 12.4", "rocm 6.2"; ``None`` where that is
     not told. ``torchvision_needs`` is what torchvision's own metadata asks of torch.
     ``cuda_compat`` tells that libraries are there which let an older driver run a newer CUDA.
+    ``gnu_openmp`` tells that torch brings GNU's OpenMP along, ``None`` where that is not told.
     """
 
     python: str
@@ -43,6 +44,7 @@ class SoftwareFacts(msgspec.Struct, frozen=True, kw_only=True):
     build: str | None = None
     torchvision_needs: str | None = None
     cuda_compat: bool = False
+    gnu_openmp: bool | None = None
 
 
 class MachineFacts(msgspec.Struct, frozen=True, kw_only=True):
