@@ -1,4 +1,4 @@
-"""What ships with feedrate to be measured: the published experiment and the demo."""
+"""The published experiment, as ``feedrate bench fashion-mnist`` runs it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
-from feedrate import store
-from feedrate.cli.output import Output, open_output
-from feedrate.errors import FormatError, UsageError
+from feedrate.cli.output import Output
+from feedrate.errors import UsageError
 from feedrate.measure.handover import Handover
 from feedrate.measure.manager import Watcher
 from feedrate.records import Benchmark, Procedure, Suite
@@ -16,9 +15,6 @@ from feedrate.settings import LoaderKind
 
 TARGET = "fashion-mnist"
 _FACTORY = "feedrate.experiments.fashion_mnist:make_run"
-_DEMO_FACTORY = "feedrate.experiments.photo_training:make_run"
-_DEMO = "demo"
-_DEMO_WORKERS = (0, 1, 2, 4)
 
 
 def refuse(reason: str, **options: object) -> None:
@@ -117,50 +113,3 @@ def _conditions(text: str | None, known: Sequence[str]) -> tuple[str, ...]:
         if name not in known:
             raise UsageError(f"--conditions takes {', '.join(known)}, and not {name!r}")
     return chosen
-
-
-def _stranger_in(folder: Path) -> Path | None:
-    """Return what a demo would replace or measure in a folder and no demo has made, if anything."""
-    from feedrate.experiments.photos import CLASSES
-
-    result, figure = folder / "result.json", folder / "figure.png"
-    if result.exists():
-        try:
-            if store.load(result).metadata.target != _DEMO:
-                return result
-        except FormatError:
-            return result
-    elif figure.exists():
-        return figure
-    photos = (folder / "photos").glob("*")
-    return next((each for each in sorted(photos) if each.name not in CLASSES), None)
-
-
-def run_demo(folder: Path, *, verbose: bool) -> Suite:
-    """Make the photographs, measure, and show everything.
-
-    Raises:
-        UsageError: the folder holds what is no demo's, which would be replaced.
-    """
-    from feedrate import api
-    from feedrate.experiments.photos import make_photos
-
-    if stranger := _stranger_in(folder):
-        raise UsageError(f"{stranger} is not the demo's: name another folder with --folder")
-    photos = make_photos(folder / "photos")
-    with open_output(
-        folder / "result.json", folder / "figure.png", force=True, verbose=verbose
-    ) as out:
-
-        def measure(watcher: Watcher) -> Suite:
-            return api.bench(
-                _DEMO_FACTORY,
-                workers=_DEMO_WORKERS,
-                persistent_workers=(True,),
-                arguments={"folder": str(photos.resolve())},
-                save=out.save,
-                watcher=watcher,
-                shown_target=_DEMO,
-            )
-
-        return out.measure(measure)

@@ -274,15 +274,15 @@ def bench(
 
 def demo(
     folder: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where photographs, result and figure go.")
+        Path, typer.Option(metavar="DIR", help="Where photographs, script, result and figure go.")
     ] = Path("feedrate-demo"),
     verbose: VerboseOption = False,
 ) -> None:
-    """Measure a loader of real JPEG photographs on this machine, in under a minute.
+    """Tune a script that trains on real JPEG photographs on this machine, in under a minute.
 
-    Makes a folder of photographs, measures a loader that decodes, augments and batches them for
-    a small network, and shows table, verdict and figure.
+    Makes a folder of photographs and a script that decodes, augments and batches them for a small
+    network, finds the best settings of its loader, and shows curve, recommendation and figure.
     """
-    from feedrate.cli.experiment import run_demo
+    from feedrate.cli.demonstrating import run_demo
 
     run_demo(folder, verbose=verbose)

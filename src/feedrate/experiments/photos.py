@@ -16,7 +16,7 @@ CLASSES = ("lower", "upper")
 """The part of the photograph that a crop shows; each class has its folder."""
 
 COUNT = 768
-"""24 batches of 32: eight epochs take about a quarter of a minute on two cores."""
+"""24 batches of 32: an epoch takes one to two seconds on two cores."""
 
 SIZE = (500, 375)
 _SIZE_SPREAD = 0.04  # the photographs' own sizes differ by so much around SIZE
