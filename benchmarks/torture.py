@@ -43,19 +43,26 @@ _PATIENCE_SECONDS = 120
 class Killer(threading.Thread):
     """Kills workers at random moments, never the same place twice in a row.
 
-    A batch that cost five workers in a row would be taken for the cause.
+    A batch that cost five workers would be taken for the cause, as it might where other programs
+    leave the workers too little time: so some batches have to arrive between two kills.
     """
+
+    _BATCHES_APART = 10
 
     def __init__(self, torture: Torture, rng: random.Random) -> None:
         super().__init__(daemon=True)
         self._torture = torture
         self._rng = rng
         self._last = -1
+        self._seen = 0
         self.done = threading.Event()
 
     def run(self) -> None:
         mean = self._torture.config.kill_seconds
         while not self.done.wait(self._rng.uniform(0.2 * mean, 1.8 * mean)):
+            if self._torture.tally.batches < self._seen + self._BATCHES_APART:
+                continue
+            self._seen = self._torture.tally.batches
             iterator = self._torture.iterator()
             with contextlib.suppress(ProcessLookupError, IndexError, AttributeError, ValueError):
                 living = [w for w in iterator.crew if not w.gone and w.number != self._last]
