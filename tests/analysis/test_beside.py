@@ -86,7 +86,9 @@ def test_rounds_that_disagree_prove_nothing() -> None:
         rate = (150.0, 95.0)[number % 2]
         return msgspec.structs.replace(run, windows=(window(2, rate, batches=400),))
 
-    assert "tune.beside" not in found(changed(tuned(1.3), scattered))
+    suite = changed(tuned(1.3), scattered)
+    assert "tune.beside" not in found(suite)
+    assert "the rate of torch's (2 runs: not sure)" in shown(suite)
 
 
 def test_why_it_could_not_run_is_said_and_no_failure() -> None:

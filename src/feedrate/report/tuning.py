@@ -260,7 +260,9 @@ def _others(tuned: Tuned, found: Answer) -> Iterator[str]:
     other = beside.compared(tuned)
     if other is not None and not beside.gives_more(tuned, other):
         rate = units.ratio(other.ratio.value)
-        yield f"feedrate.DataLoader {rate} the rate of torch's ({count(other.rounds, 'run')})"
+        runs = count(other.rounds, "run")
+        unsure = "" if other.ratio.value < 1 + tuned.procedure.tolerance else ": not sure"
+        yield f"feedrate.DataLoader {rate} the rate of torch's ({runs}{unsure})"
 
 
 def _rest(tuned: Tuned, found: Answer) -> Iterator[RenderableType]:
