@@ -60,6 +60,7 @@ MAY_IMPORT_TORCH = {
     "feedrate.measure.child",
     "feedrate.measure.configure",
     "feedrate.measure.device",
+    "feedrate.measure.examining",
     "feedrate.measure.hook",
     "feedrate.measure.look",
     "feedrate.measure.loop",

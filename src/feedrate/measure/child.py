@@ -157,6 +157,12 @@ def _measure(spec: wire.ChildSpec, send: Send, state: _State) -> None:
     if warm_up := getattr(target.step, "feedrate_warm_up", None):
         warm_up()
         device.synchronize()
+    if isinstance(spec.session, wire.Examine):
+        from feedrate.measure.examining.running import examine_factory
+
+        is_step = target.step is not None or bool(spec.step_seconds)
+        examine_factory(spec.session, send, target.loader, step if is_step else None)
+        return
     if spec.session is not None:
         run_factory(spec, send, target.loader, step, device)
         return

@@ -71,6 +71,8 @@ class Conductor:
 
         session = make_session(self._spec, self._send, is_script=True, started=self._started)
         self._hook = Hook(session)
+        if isinstance(self._spec.session, wire.Examine):
+            session.attach(self._hook)
         self._hook.install()
 
     def _is_over(self) -> bool:
@@ -137,6 +139,7 @@ def make_session(
     started: float | None = None,
 ) -> Any:
     """Return the session that a spec asks for."""
+    from feedrate.measure.examining.session import ExamineSession
     from feedrate.measure.look import LookSession
     from feedrate.measure.ramp import RampSession
     from feedrate.measure.static import StaticSession
@@ -153,6 +156,8 @@ def make_session(
         return RampSession(send, session, **options)
     if isinstance(session, wire.Static):
         return StaticSession(send, session, spec.settings, **options)
+    if isinstance(session, wire.Examine):
+        return ExamineSession(send, session, **options)
     raise TypeError("the spec names no session")
 
 

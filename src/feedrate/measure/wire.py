@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from feedrate.measure.examined import Part
 from feedrate.records import Choice, DevicePeaks, Epoch, LoaderFacts, LoaderUse, RunError, Window
 from feedrate.settings import LoaderSettings
 
@@ -62,7 +63,18 @@ class Static(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     epoch_batches: int | None = None
 
 
-Session = Look | Ramp | Static
+class Examine(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Try the training loader and its dataset, until ``until`` (`time.time`) at most.
+
+    ``seconds`` is the whole budget, by which the parts are sized.
+    """
+
+    until: float
+    seconds: float
+    loader: int | None = None
+
+
+Session = Look | Ramp | Static | Examine
 
 
 class ChildSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,6 +155,12 @@ class Used(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     startup_seconds: float | None = None
 
 
+class Examined(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A part of an examination is known."""
+
+    part: Part
+
+
 class Failed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The child could not go on; it ends after this."""
 
@@ -155,7 +173,18 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     device: DevicePeaks | None = None
 
 
-Message = Started | Ready | Progress | EpochDone | WindowDone | Chosen | Used | Failed | Finished
+Message = (
+    Started
+    | Ready
+    | Progress
+    | EpochDone
+    | WindowDone
+    | Chosen
+    | Used
+    | Examined
+    | Failed
+    | Finished
+)
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)

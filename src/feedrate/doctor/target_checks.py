@@ -1,0 +1,26 @@
+"""The checks of a target, in the order in which they are told: what breaks, is wrong, costs."""
+
+from __future__ import annotations
+
+from feedrate.doctor import (
+    target_checks_failing,
+    target_checks_items,
+    target_checks_iterables,
+    target_checks_memory,
+    target_checks_pickling,
+    target_checks_randomness,
+    target_checks_settings,
+    target_checks_speed,
+)
+from feedrate.doctor.checks import Check
+
+CHECKS: tuple[Check, ...] = (
+    *target_checks_failing.CHECKS,
+    *target_checks_pickling.CHECKS,
+    *target_checks_iterables.CHECKS,
+    *target_checks_randomness.CHECKS,
+    *target_checks_settings.CHECKS,
+    *target_checks_memory.CHECKS,
+    *target_checks_speed.CHECKS,
+    *target_checks_items.CHECKS,
+)

@@ -1,0 +1,347 @@
+"""The examination of one loader: what is tried, in the order of its worth, until time is up.
+
+First what needs no user code, then items in a probe, then the loader as it is; where that fails,
+only the item at fault is looked for. Trials of correctness come before trials of speed.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+from torch.utils.data import DataLoader
+
+from feedrate.measure.blame import one_line, text_of
+from feedrate.measure.examined import (
+    BadItem,
+    Broken,
+    Handles,
+    Items,
+    Loop,
+    Objects,
+    Part,
+    Randomness,
+    Setup,
+    Stream,
+    Untried,
+)
+from feedrate.measure.examining import randomness, staleness, starting, streams
+from feedrate.measure.examining.alarm import Alarm, TooLong, kill_workers
+from feedrate.measure.examining.handles import find_handles
+from feedrate.measure.examining.indices import choose, is_plain
+from feedrate.measure.examining.items import anonymous_bytes, read_items
+from feedrate.measure.examining.looping import run_loop
+from feedrate.measure.examining.objects import count_objects
+from feedrate.measure.examining.pickling import try_pickling
+from feedrate.measure.examining.probe import AVAILABLE, Told, Work, run_probe
+from feedrate.measure.examining.speed import SpeedTrials
+from feedrate.measure.examining.twins import replaced
+
+Step = Callable[[Any], object]
+
+_ITEMS_SECONDS, _ITEMS_SHARE = 2.0, 0.08
+_LOOP_SECONDS, _LOOP_SHARE = 3.0, 0.12
+_PATIENCE_SECONDS, _PATIENCE_SHARE = 15.0, 0.4
+_PROBE_GRACE = 4.0
+_RESERVE = 1.0
+"""Seconds before the end after which nothing is begun."""
+_STALL = 4.0
+"""After how long an item that does not come is given up. Not in the loop, which has more time."""
+_KEPT_AT_MOST = 1 << 30
+_DRAWS = 16
+_NO_FORK = "it needs a process that is forked, which this platform has not"
+
+
+class Examiner:
+    """Tries one loader and tells what it found.
+
+    Args:
+        loader: a copy of the user's that was not iterated.
+        step: one training step, or ``None``.
+        setup: how the loader is made.
+        tell: takes each part.
+        until: when all has to be over, by `time.time`.
+        budget: the seconds that all together may take.
+    """
+
+    def __init__(
+        self,
+        loader: DataLoader[Any],
+        step: Step | None,
+        setup: Setup,
+        tell: Callable[[Part], None],
+        *,
+        until: float,
+        budget: float,
+    ) -> None:
+        self.loader, self.step, self.setup = loader, step, setup
+        self.until, self.budget = until, budget
+        self.items: Items | None = None
+        self.loop: Loop | None = None
+        self.handles = Handles()
+        self._suspect: Told | None = None
+        self._tell_part = tell
+
+    def run(self, *, loop: Loop | None = None) -> None:
+        """Try all; a ``loop`` that was measured already is not measured again."""
+        self.tell(self.setup)
+        self._look()
+        self._read_items()
+        if loop is not None:
+            self.tell(loop)
+        elif not self._iterate():
+            self._find_culprit()
+            return
+        if self.setup.elastic:
+            self.untried("trials with other workers", "feedrate's loader sets its workers itself")
+            return
+        if self.setup.unguarded and self.loader.num_workers == 0:
+            self.untried("trials with workers", self.setup.unguarded)
+        else:
+            self._try_correctness()
+        SpeedTrials(self).run()
+
+    def run_after_failure(self) -> None:
+        """Look for the item at fault after a script has failed with its loader."""
+        self.tell(self.setup)
+        self._look()
+        self._read_items()
+        self._find_culprit()
+
+    # What all trials need
+
+    def left(self) -> float:
+        """Return the seconds that are left."""
+        return self.until - time.time() - _RESERVE
+
+    def tell(self, part: Part) -> None:
+        """Keep a part that later trials need, and tell it."""
+        if isinstance(part, Items):
+            self.items = part
+        elif isinstance(part, Loop):
+            self.loop = part
+        elif isinstance(part, Handles):
+            self.handles = part
+        self._tell_part(part)
+
+    def untried(self, what: str, why: str) -> None:
+        """Tell what is not tried."""
+        self.tell(Untried(what=what, why=why))
+
+    def attempt(self, what: str, needs: float, work: Callable[[], Part | None]) -> Part | None:
+        """Return what a trial in this process came to, and tell it; ``None`` where it failed."""
+        if self.left() < needs:
+            self.untried(what, "the time was up")
+            return None
+        limit = self.left()
+        part: Part | None = None
+        try:
+            with Alarm().armed(limit):
+                part = work()
+        except TooLong:
+            kill_workers()
+            self.untried(what, f"it took more than {limit:.0f} s")
+        except Exception as error:
+            words = one_line(f"{type(error).__name__}: {text_of(error)}")[:200]
+            self.untried(what, f"it failed with {words}")
+        gc.collect()  # workers of what is not used any more end with it
+        if part is not None:
+            self.tell(part)
+        return part
+
+    def probe(self, what: str, seconds: float, work: Work, stall: float = math.inf) -> Told | None:
+        """Return what a probe told; ``None`` where there was none."""
+        if not AVAILABLE:
+            self.untried(what, _NO_FORK)
+            return None
+        limit = min(seconds, self.left())
+        if limit < 0.2:
+            self.untried(what, "the time was up")
+            return None
+        told = run_probe(work, limit, stall)
+        for part in told.parts:
+            self.tell(part)
+        return told
+
+    # The parts
+
+    def parts(self) -> list[tuple[str, Any]]:
+        """Return what a worker is given, by name."""
+        given: list[tuple[str, Any]] = [("dataset", self.loader.dataset)]
+        if self.setup.collate:
+            given.append(("collate_fn", self.loader.collate_fn))
+        if self.loader.worker_init_fn is not None:
+            given.append(("worker_init_fn", self.loader.worker_init_fn))
+        return given
+
+    def _look(self) -> None:
+        self.tell(Handles(handles=find_handles(self.parts())))
+        told = self.probe("pickling", 6.0, lambda tell, _: tell(try_pickling(self.parts())))
+        if told is not None and told.end != "done":
+            self.untried("pickling", f"its process {told.end} ({told.headline or 'no end'})")
+        told = self.probe(
+            "counting objects", 5.0, lambda tell, _: tell(count_objects(self.loader.dataset))
+        )
+        if told is not None and told.end == "hung":
+            self.tell(Objects(count=0, bytes=0, whole=False))
+        if is_plain(self.loader) and (self.setup.draws or 0) >= 1_000_000:
+            self.probe(
+                "the sampler",
+                10.0,
+                lambda tell, place: starting.cost_of_sampler(self.loader, tell, place),
+            )
+
+    def _read_items(self) -> None:
+        seconds = min(_ITEMS_SECONDS, _ITEMS_SHARE * self.budget)
+        told = self.probe(
+            "items",
+            3 * seconds + _PROBE_GRACE,
+            lambda tell, place: read_items(self.loader, seconds, tell, place),
+            stall=_STALL,
+        )
+        if told is None or self.items is not None or told.end == "done":
+            return
+        self._suspect = told
+        if told.end == "hung":
+            self.untried("items", f"item {told.at} did not come within {told.stood:.1f} s")
+        else:
+            self.untried("items", f"item {told.at} failed ({told.headline})")
+
+    def _iterate(self) -> bool:
+        spawned = self.setup.facts.start_method in ("spawn", "forkserver")
+        patience = max(2.0, (0.8 if spawned else 0.6) * self.left())
+        if not spawned:
+            patience = min(max(_PATIENCE_SECONDS, _PATIENCE_SHARE * self.budget), patience)
+        loop, broken = run_loop(
+            replaced(self.loader),
+            self.step,
+            seconds=min(_LOOP_SECONDS, _LOOP_SHARE * self.budget),
+            patience=patience,
+            facts=self.setup.facts,
+        )
+        gc.collect()
+        if loop is not None:
+            self.tell(loop)
+        if broken is not None:
+            if self._is_only_slow(broken, patience):
+                self.untried("iterating", f"a batch takes more than {patience:.0f} s")
+            else:
+                self.tell(broken)
+        return broken is None
+
+    def _is_only_slow(self, broken: Broken, patience: float) -> bool:
+        """Tell whether a batch did not come in time because all takes so long.
+
+        What still computes before its first batch is only slow too: a start, or a large index;
+        and workers that are not forked may only be importing, on a machine that is busy.
+        """
+        if broken.error.kind != "timeout" or not math.isclose(broken.seconds, patience):
+            return False
+        size = self.loader.batch_size or 1
+        slow = self.items is not None and self.items.median * size > 0.5 * patience
+        starts = self.setup.facts.start_method in ("spawn", "forkserver")
+        return slow or (broken.batches == 0 and (broken.busy or starts))
+
+    def _find_culprit(self) -> None:
+        """Look for the item that fails alone: in order, up to where the loop can have come."""
+        told = self._suspect
+        if told is None:
+            if not AVAILABLE or self.left() < 0.5:
+                return
+            told = run_probe(self._read_all, min(6.0, self.left()), stall=_STALL)
+        if told.end == "done" or told.at < 0 or (told.end == "hung" and not self._stood(told)):
+            return
+        self.tell(
+            BadItem(
+                index=told.at,
+                end=told.end,
+                headline=told.headline,
+                text=told.text,
+                seconds=told.stood,
+            )
+        )
+
+    def _stood(self, told: Told) -> bool:
+        """Tell whether a probe hung on one item, and did not only run out of time."""
+        median = self.items.median if self.items is not None else 0.0
+        return told.stood > max(2.0, 100 * median)
+
+    def _read_all(self, _: Any, place: Any) -> None:
+        dataset: Any = self.loader.dataset
+        before = anonymous_bytes()
+        for number, item in enumerate(self._all_indices()):
+            place.at = item if isinstance(item, int) else number
+            if not self.setup.facts.iterable:
+                dataset[item]
+            if number % 16 == 0 and anonymous_bytes() - before > _KEPT_AT_MOST:
+                return
+
+    def _all_indices(self) -> Iterable[Any]:
+        if self.setup.facts.iterable:
+            return (number for number, _ in enumerate(cast(Any, self.loader.dataset)))
+        length = self.setup.facts.dataset_length or 0
+        return range(length) if is_plain(self.loader) else choose(self.loader, 512)
+
+    # Correctness
+
+    def _try_correctness(self) -> None:
+        if self.setup.facts.iterable:
+            self._try_stream()
+            return
+        self._try_randomness()
+        if self.loader.num_workers and self.loader.persistent_workers and is_plain(self.loader):
+            self.attempt(
+                "changes between epochs", 2.0, lambda: staleness.try_set_epoch(self.loader)
+            )
+
+    def _try_randomness(self) -> None:
+        indices = choose(self.loader, _DRAWS)[:_DRAWS]
+        median = self.items.median if self.items is not None else 0.0
+        if median:
+            indices = indices[: max(3, int(2.0 / (4 * median)))]
+        known: list[Randomness] = []
+
+        def find(tell: Any, place: Any) -> None:
+            randomness.find_sources(self.loader, indices[:8], tell, place)
+
+        if not AVAILABLE:
+            self.untried("random numbers", _NO_FORK)
+            return
+        told = run_probe(find, min(8.0, max(0.2, self.left())))
+        known = [part for part in told.parts if isinstance(part, Randomness)]
+        for part in told.parts:
+            if isinstance(part, Untried):
+                self.tell(part)
+        if not known or not known[0].sources:
+            for part in known:
+                self.tell(part)  # items draw from nothing that is known
+            return
+        self.attempt(
+            "random numbers",
+            3.0 + 8 * median * len(indices) / 2,
+            lambda: randomness.compare(self.loader, indices, known[0].sources),
+        )
+
+    def _try_stream(self) -> None:
+        seconds = min(2.0, 0.1 * self.budget)
+        found: list[Stream] = []
+
+        def count(tell: Any, place: Any) -> None:
+            streams.count_alone(self.loader, seconds, tell, place)
+
+        if not AVAILABLE:
+            self.untried("sharing a stream out", _NO_FORK)
+            return
+        told = run_probe(count, min(2 * seconds + _PROBE_GRACE, max(0.2, self.left())))
+        found = [part for part in told.parts if isinstance(part, Stream)]
+        if not found:
+            self.untried("sharing a stream out", f"iterating it alone {told.end}")
+            return
+        self.attempt(
+            "sharing a stream out",
+            seconds + 1.0,
+            lambda: streams.count_shares(self.loader, found[0], 2 * seconds),
+        )

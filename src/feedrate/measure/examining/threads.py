@@ -1,0 +1,55 @@
+"""One thread per worker for the libraries that bring their own: what a trial sets in workers."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import re
+from collections.abc import Callable
+from typing import Any
+
+_LIBRARIES = re.compile(
+    r"(\S*(?:openblas|mkl_rt|blis|gomp|iomp|libomp)[^\s/]*\.so\S*)$", re.MULTILINE
+)
+_SETTERS = (
+    "openblas_set_num_threads",
+    "openblas_set_num_threads64_",
+    "scipy_openblas_set_num_threads",
+    "scipy_openblas_set_num_threads64_",
+    "MKL_Set_Num_Threads",
+    "bli_thread_set_num_threads",
+    "omp_set_num_threads",
+)
+
+
+class OneThread:
+    """A ``worker_init_fn``: the user's own, then one thread for all libraries that are loaded."""
+
+    def __init__(self, own: Callable[[int], Any] | None) -> None:
+        self._own = own
+
+    def __call__(self, worker: int) -> None:
+        """Set up a worker."""
+        if self._own is not None:
+            self._own(worker)
+        with contextlib.suppress(ImportError):
+            import numpy  # noqa: F401  # its BLAS is loaded with it
+        limit_threads()
+
+
+def limit_threads() -> int:
+    """Set the libraries that are loaded in this process to one thread; return how many took it."""
+    try:
+        with open("/proc/self/maps") as maps:  # noqa: PTH123
+            paths = set(_LIBRARIES.findall(maps.read()))
+    except OSError:
+        return 0
+    taken = 0
+    for path in paths:
+        with contextlib.suppress(OSError):
+            library = ctypes.CDLL(path)
+            for name in _SETTERS:
+                if hasattr(library, name):
+                    getattr(library, name)(ctypes.c_int(1))
+                    taken += 1
+    return taken
