@@ -42,6 +42,7 @@ MAY_IMPORT: dict[str, set[str] | None] = {
     "doctor": PLAIN | {"errors", "host", "analysis", "measure"},
     "experiments": PLAIN | {"errors", "analysis", "plan"},
     "api": ANYTHING,
+    "leak_api": ANYTHING,
     "tune_api": ANYTHING,
     "cli": ANYTHING,
 }
@@ -77,7 +78,7 @@ MAY_IMPORT_TORCH = {
 TORCH = {"torch", "torchvision"}
 
 # What the parent process runs, and what may be loaded when it has only to print its help.
-PARENT = {"feedrate", "feedrate.api", "feedrate.tune_api", "feedrate.cli.main"}
+PARENT = {"feedrate", "feedrate.api", "feedrate.leak_api", "feedrate.tune_api", "feedrate.cli.main"}
 HEAVY = {"torch", "torchvision", "scipy", "numpy", "matplotlib", "libcst"}
 
 

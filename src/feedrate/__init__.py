@@ -13,6 +13,7 @@ from feedrate.version import __version__
 if TYPE_CHECKING:
     from feedrate.api import BenchSuite, bench, load
     from feedrate.errors import FeedrateError
+    from feedrate.leak_api import LeakSuite, check_leaks
     from feedrate.loader.dataloader import DataLoader
     from feedrate.remedies.image_files import ImageFiles
     from feedrate.remedies.image_loader import image_loader
@@ -27,12 +28,14 @@ __all__ = [
     "DataLoader",
     "FeedrateError",
     "ImageFiles",
+    "LeakSuite",
     "MemoryGuard",
     "SharedDict",
     "SharedList",
     "TuneSuite",
     "__version__",
     "bench",
+    "check_leaks",
     "image_loader",
     "load",
     "seed_worker",
@@ -44,11 +47,13 @@ _PLACES = {
     "DataLoader": "feedrate.loader.dataloader",
     "FeedrateError": "feedrate.errors",
     "ImageFiles": "feedrate.remedies.image_files",
+    "LeakSuite": "feedrate.leak_api",
     "MemoryGuard": "feedrate.remedies.memory_guard",
     "SharedDict": "feedrate.remedies.shared_dict",
     "SharedList": "feedrate.remedies.shared_list",
     "TuneSuite": "feedrate.tune_api",
     "bench": "feedrate.api",
+    "check_leaks": "feedrate.leak_api",
     "image_loader": "feedrate.remedies.image_loader",
     "load": "feedrate.api",
     "seed_worker": "feedrate.remedies.seeds",

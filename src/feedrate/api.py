@@ -277,6 +277,10 @@ def judged(suite: Suite) -> Suite:
         from feedrate.tune_api import answered
 
         return answered(suite)
+    if suite.kind == "leaks":
+        from feedrate import leak_api
+
+        return leak_api.answered(suite)
     if suite.kind in ("explain", "doctor"):
         return suite  # of a log, or of a machine and a target, which are not kept
     return msgspec.structs.replace(suite, findings=judge(suite))

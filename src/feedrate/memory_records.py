@@ -41,11 +41,16 @@ class ProcessReading(msgspec.Struct, frozen=True, kw_only=True):
     """One process at one moment. ``None`` where the platform does not tell.
 
     ``swapped`` are anonymous bytes that lie in swap (Swap of smaps_rollup): a leak goes on there.
+    ``virtual`` is the address space (VMS), most of which takes no memory; ``shmem`` what it maps of
+    shared memory, shared or not (RssShmem of status). A quick reading has no more of ``memory``
+    than ``rss`` and ``anonymous``.
     """
 
     pid: int
     memory: MemoryReading
     swapped: int = 0
+    virtual: int | None = None
+    shmem: int | None = None
     descriptors: int | None = None
     threads: int | None = None
 
@@ -67,7 +72,9 @@ class MemoryLook(msgspec.Struct, frozen=True, kw_only=True):
 
     ``epoch`` counts from 0. ``phase`` is the share of that epoch's batches that the loop had taken,
     0 to 1: looks at the same phase of different epochs can be compared. ``items`` counts all that
-    the loop had taken by then. ``shm_bytes`` and ``shm_files`` are of ``/dev/shm`` as a whole.
+    the loop had taken by then. ``workers`` are those of the watched loader, ``others`` what else
+    the main process has started: workers of other loaders, or of iterators that are kept.
+    ``shm_bytes`` and ``shm_files`` are of ``/dev/shm`` as a whole.
     ``page_cache`` is the machine's (Cached of ``/proc/meminfo``), ``available`` its MemAvailable.
     """
 
@@ -77,6 +84,7 @@ class MemoryLook(msgspec.Struct, frozen=True, kw_only=True):
     items: int
     main: ProcessReading
     workers: tuple[ProcessReading, ...] = ()
+    others: tuple[ProcessReading, ...] = ()
     shm_bytes: int | None = None
     shm_files: int | None = None
     device: DeviceReading | None = None

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from feedrate.memory_records import MemorySnapshot
+from feedrate.memory_records import MemorySnapshot, MemoryWatch
 from feedrate.settings import Allowed, LoaderKind, LoaderSettings
 
 FORMAT = "feedrate"
@@ -368,5 +368,6 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     recommendation: Recommendation | None = None
     looked_at: tuple[LookedAt, ...] = ()
+    watch: MemoryWatch | None = None
     format: str = FORMAT
     version: int = VERSION

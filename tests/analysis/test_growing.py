@@ -195,3 +195,17 @@ def test_no_false_alarm(pattern: Pattern, persistent: bool) -> None:
         moves = over_time(pattern, seed, 12, 8)
         watch = make_watch(main=moves, worker=moves, persistent=persistent, dataset_length=1000)
         assert set(growing(watch)) <= {"memory.warm_up"}, seed
+
+
+def test_workers_of_an_epoch_that_has_not_ended_are_judged_by_what_there_is() -> None:
+    """A worker that leaves its files open dies in its first epoch."""
+    watch = make_watch(
+        epochs=1,
+        phases=40,
+        persistent=False,
+        complete_epochs=0,
+        worker_descriptors=lambda time: 20 + 200 * time,
+    )
+    grown = {each.code: each for each in everything(watch) if each.is_growing}
+    assert "memory.fd_growth_worker" in grown
+    assert not grown["memory.fd_growth_worker"].within_epoch

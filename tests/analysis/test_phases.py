@@ -109,3 +109,24 @@ def test_what_no_look_tells_has_no_series() -> None:
 def test_the_pace_and_size_of_an_epoch() -> None:
     watch = make_watch(epochs=4, items=500, epoch_seconds=30, main=0)
     assert (epoch_items(watch), epoch_seconds(watch)) == (500, 30)
+
+
+def test_epochs_of_which_each_tenth_was_looked_at_count_the_items_between() -> None:
+    """The first ones are looked at more closely; they are left out where they do not fit."""
+    watch = make_watch(epochs=101, phases=2, main=rising(MIB, 300 * MIB))
+    seldom = tuple(look for look in watch.looks if look.epoch % 10 == 0 or look.epoch == 1)
+    made = series(msgspec.structs.replace(watch, looks=seldom), PRIVATE_OF_MAIN)
+    assert made is not None
+    assert made.items == 10_000
+    assert made.values == tuple((300.0 + 10 * n) * MIB for n in range(11))
+
+
+def test_looks_that_become_rarer_leave_equal_steps() -> None:
+    watch = make_watch(epochs=28, phases=2, main=rising(MIB, 300 * MIB))
+    kept = {0, 4, 8, 16, 24, 27}
+    seldom = tuple(look for look in watch.looks if look.epoch in kept)
+    made = series(msgspec.structs.replace(watch, looks=seldom), PRIVATE_OF_MAIN)
+    assert made is not None
+    assert made.items == 8000
+    assert len(made.values) == 4
+    assert epoch_seconds(msgspec.structs.replace(watch, looks=seldom)) == 60.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from feedrate.memory_records import MemoryReading, MemorySnapshot
+from feedrate.memory_records import MemoryReading, MemorySnapshot, MemoryWatch
 from feedrate.records import (
     Benchmark,
     Choice,
@@ -230,4 +230,5 @@ def rich_suite() -> Suite:
             reasons=("2 workers reach the plateau",),
         ),
         looked_at=(LookedAt(name="memory", seen="4.00 GiB of memory can be taken now"),),
+        watch=MemoryWatch(looks=(), complete_epochs=0, num_workers=2),
     )

@@ -78,11 +78,12 @@ def copy_on_write(watch: MemoryWatch) -> CopyOnWrite | None:
 
 
 def _lives(looks: Sequence[MemoryLook]) -> list[list[ProcessReading]]:
-    """Return the readings of each worker, in order."""
+    """Return the readings of each worker that tell of its pages, in order."""
     found: dict[int, list[ProcessReading]] = {}
     for look in looks:
         for worker in look.workers:
-            found.setdefault(worker.pid, []).append(worker)
+            if own_pages(worker) is not None:
+                found.setdefault(worker.pid, []).append(worker)
     return [life for life in found.values() if len(life) > 1]
 
 

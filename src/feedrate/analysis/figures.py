@@ -37,8 +37,9 @@ def inherited_pages(process: ProcessReading) -> float | None:
 
 
 def shared_memory(process: ProcessReading) -> float | None:
-    """Return the process's proportional share of shared memory: batches from workers lie there."""
-    return _number(process.memory.pss_shmem)
+    """Return what the process maps of shared memory: batches from workers lie there."""
+    shmem = process.memory.pss_shmem if process.shmem is None else process.shmem
+    return _number(shmem)
 
 
 def descriptors(process: ProcessReading) -> float | None:
@@ -62,8 +63,8 @@ def of_workers(figure: OfProcess) -> Figure:
 
 
 def worker_count(look: MemoryLook) -> float | None:
-    """Return how many workers are alive."""
-    return float(len(look.workers))
+    """Return how many workers are alive, of all iterators."""
+    return float(len(look.workers) + len(look.others))
 
 
 def shm_bytes(look: MemoryLook) -> float | None:

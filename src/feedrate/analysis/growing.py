@@ -228,6 +228,9 @@ def _judged(
 ) -> Grown | None:
     within = in_workers and not workers_stay(watch)
     made = life_series(watch, figure) if within else series(watch, figure)
+    if made is None and within and watch.complete_epochs == 0:
+        # The only epoch has not ended, nor have its workers: they are all that there is.
+        made, within = series(watch, figure), False
     if made is None:
         return None
     count = max((len(look.workers) for look in watch.looks), default=0) if in_workers else 1

@@ -46,7 +46,8 @@ def _page_cache(watch: MemoryWatch) -> Finding | None:
 
 
 def _mapped_files(watch: MemoryWatch) -> Finding | None:
-    first, last = (_sum(look, "pss_file") for look in _ends(watch))
+    ends = _ends(watch)
+    first, last = (_sum(look, "pss_file") for look in ends) if ends is not None else (None, None)
     if first is None or last is None or last - first < _LEAST:
         return None
     return Finding(
@@ -59,7 +60,7 @@ def _mapped_files(watch: MemoryWatch) -> Finding | None:
 
 
 def _shared_pages(watch: MemoryWatch) -> Finding | None:
-    looks = [look for look in watch.looks if look.workers]
+    looks = [look for look in watch.looks if look.workers and _sum(look, "pss") is not None]
     if not looks:
         return None
     rss, pss = _sum(looks[-1], "rss"), _sum(looks[-1], "pss")
@@ -107,11 +108,13 @@ def _unit(made: Grown) -> str:
     return "bytes" if made.unit == "bytes" else ""
 
 
-def _ends(watch: MemoryWatch) -> tuple[MemoryLook, MemoryLook]:
-    """Return the first and last looks with the same number of workers as there mostly are."""
-    counts = [len(look.workers) for look in watch.looks]
-    usual = int(np.bincount(counts).argmax())
-    same = [look for look in watch.looks if len(look.workers) == usual]
+def _ends(watch: MemoryWatch) -> tuple[MemoryLook, MemoryLook] | None:
+    """Return the first and last whole looks with as many workers as there mostly are."""
+    whole = [look for look in watch.looks if _sum(look, "pss_file") is not None]
+    if not whole:
+        return None
+    usual = int(np.bincount([len(look.workers) for look in whole]).argmax())
+    same = [look for look in whole if len(look.workers) == usual]
     return same[0], same[-1]
 
 

@@ -230,7 +230,7 @@ def _epochs(watch: MemoryWatch, made: Grown) -> int:
     """Return how many epochs more an open verdict needs."""
     more = made.growth.more or 1
     items = epoch_items(watch)
-    if made.series.per == "epoch" or not items:
+    if not items:
         return more
     return max(1, round(more * made.series.items / items))
 

@@ -33,7 +33,8 @@ Stretch = Literal["epoch", "stretch", "life"]
 class Series(msgspec.Struct, frozen=True, kw_only=True):
     """One value for each stretch of a watch, and how many items the loop took in one.
 
-    ``per`` says what a stretch is: an "epoch"; a "stretch" of equally many items, where there are
+    ``per`` says what a stretch is: an "epoch", or several short ones of which one was looked at; a
+    "stretch" of equally many items, where there are
     too few epochs; or an eighth of a worker's "life", where it lives for one epoch. ``blur`` is how
     far the figure usually rises between two looks within a stretch: by so much a value may lie
     above the lowest that nobody looked at.
@@ -63,7 +64,7 @@ def epoch_seconds(watch: MemoryWatch) -> float | None:
         for look in watch.looks
         if look.phase == 1.0 and look.epoch < watch.complete_epochs
     )
-    apart = [b - a for (i, a), (j, b) in itertools.pairwise(ends) if j == i + 1]
+    apart = [(b - a) / (j - i) for (i, a), (j, b) in itertools.pairwise(ends)]
     return float(np.median(apart)) if apart else None
 
 
@@ -93,14 +94,15 @@ def life_series(watch: MemoryWatch, figure: Figure) -> Series | None:
     """
     items = epoch_items(watch)
     gains: dict[int, list[float]] = {}
-    for epoch in range(watch.complete_epochs):
-        within = [
-            (_bin(look.phase), value)
-            for look in watch.looks
-            if look.epoch == epoch and look.workers and (value := figure(look)) is not None
-        ]
-        for place, value in within:
-            gains.setdefault(place, []).append(value - within[0][1])
+    lives: dict[int, list[tuple[int, float]]] = {}
+    for look in watch.looks:
+        if look.epoch < watch.complete_epochs and look.workers:
+            value = figure(look)
+            if value is not None:
+                lives.setdefault(look.epoch, []).append((_bin(look.phase), value))
+    for life in lives.values():
+        for place, value in life:
+            gains.setdefault(place, []).append(value - life[0][1])
     if items is None or set(gains) != set(range(BINS + 1)):
         return None
     values = tuple(float(np.median(gains[place])) for place in sorted(gains))
@@ -133,13 +135,31 @@ def _by_epoch(looks: Sequence[tuple[MemoryLook, float]], watch: MemoryWatch) -> 
     common = sorted(set.intersection(*map(set, found.values()))) if found else []
     if items is None or not common:
         return None
-    epochs = [found[epoch] for epoch in sorted(found)]
+    looked_at, apart = _evenly(sorted(found))
+    epochs = [found[epoch] for epoch in looked_at]
     return Series(
         values=tuple(min(least[place] for place in common) for least in epochs),
-        items=items,
+        items=items * apart,
         per="epoch",
         blur=_blur([[least[place] for place in sorted(least)] for least in epochs]),
     )
+
+
+def _evenly(epochs: Sequence[int]) -> tuple[list[int], int]:
+    """Return those of the epochs that lie equally far apart, and how far.
+
+    Where epochs are short not each is looked at, and the first few more closely than the others.
+    The last of all is looked at whichever it is.
+    """
+    apart = max((b - a for a, b in itertools.pairwise(epochs)), default=1)
+    there = set(epochs)
+    chains = []
+    for last in epochs[-2:]:
+        chosen = [last]
+        while chosen[-1] - apart in there:
+            chosen.append(chosen[-1] - apart)
+        chains.append(chosen[::-1])
+    return max(chains, key=len), apart
 
 
 def _by_stretch(looks: Sequence[tuple[MemoryLook, float]]) -> Series | None:

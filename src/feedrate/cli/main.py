@@ -10,6 +10,7 @@ import typer
 from feedrate.cli.doctoring import doctor
 from feedrate.cli.editing import apply
 from feedrate.cli.explaining import explain
+from feedrate.cli.leaking import leaks
 from feedrate.cli.measuring import bench, demo
 from feedrate.cli.results import report
 from feedrate.cli.running import CONTEXT, run
@@ -52,6 +53,7 @@ def feedrate(
 
 app.command()(bench)
 app.command(context_settings=SCRIPT_ARGUMENTS)(tune)
+app.command(context_settings=SCRIPT_ARGUMENTS)(leaks)
 app.command()(report)
 app.command(context_settings=CONTEXT)(run)
 app.command()(apply)

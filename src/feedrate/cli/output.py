@@ -138,6 +138,8 @@ def print_result(suite: Suite, *, as_json: bool, verbose: bool) -> None:
 
 
 def _has_figures(suite: Suite) -> bool:
+    if suite.watch is not None:
+        return True
     runs = (run for benchmark in suite.benchmarks for run in benchmark.runs)
     return any(run.epochs or run.windows for run in runs)
 

@@ -46,11 +46,35 @@ def parse_smaps_rollup(text: str) -> MemoryReading:
     Raises:
         ValueError: there is no Rss line, as when the process ended before the read.
     """
+    return _reading(parse_sizes(text))
+
+
+def parse_sizes(text: str) -> dict[str, int]:
+    """Return the ``Name: 123 kB`` lines of a text of ``/proc`` by name, in bytes."""
     sizes: dict[str, int] = {}
     for line in text.splitlines():
         parts = line.split()
         if len(parts) == 3 and parts[2] == "kB":
             sizes[parts[0].rstrip(":")] = int(parts[1]) * 1024
+    return sizes
+
+
+def memory_of(reader: ProcReader, pid: int) -> tuple[MemoryReading, int] | None:
+    """Return the memory of one process and its bytes in swap; ``None`` where it is gone.
+
+    psutil answers where there is no smaps_rollup, with RSS only.
+    """
+    sizes = parse_sizes(reader.read(f"/proc/{pid}/smaps_rollup") or "")
+    if "Rss" in sizes:
+        return _reading(sizes), sizes.get("Swap", 0)
+    try:
+        rss = psutil.Process(pid).memory_info().rss
+    except psutil.Error:
+        return None
+    return (MemoryReading(rss=rss), 0) if rss else None  # 0: it ended and is not waited for yet
+
+
+def _reading(sizes: dict[str, int]) -> MemoryReading:
     if "Rss" not in sizes:
         raise ValueError("smaps_rollup has no Rss line; the process has ended")
     private = [sizes.get(f"Private_{kind}") for kind in ("Clean", "Dirty")]
@@ -145,16 +169,8 @@ class TreeSampler:
         )
 
     def _memory(self, pid: int) -> MemoryReading | None:
-        text = self._reader.read(f"/proc/{pid}/smaps_rollup")
-        try:
-            return parse_smaps_rollup(text or "")
-        except ValueError:
-            pass
-        try:
-            rss = psutil.Process(pid).memory_info().rss
-        except psutil.Error:
-            return None
-        return MemoryReading(rss=rss) if rss else None  # 0: it ended and is not waited for yet
+        found = memory_of(self._reader, pid)
+        return None if found is None else found[0]
 
     def _descriptors(self, pid: int) -> int | None:
         names = self._reader.listdir(f"/proc/{pid}/fd")

@@ -52,6 +52,16 @@ def end_workers(iterator: object) -> None:
         end()
 
 
+def worker_pids(iterator: object) -> tuple[int, ...] | None:
+    """Return the pids of an iterator's workers, none without workers; ``None`` if not known."""
+    workers = getattr(iterator, "_workers", None)
+    if workers is None:
+        single = getattr(dataloader, "_SingleProcessDataLoaderIter", None)
+        return () if single is not None and isinstance(iterator, single) else None
+    pids = (getattr(each, "pid", None) for each in workers)
+    return tuple(pid for pid in pids if isinstance(pid, int))
+
+
 def changes_of(tensor: torch.Tensor) -> int | None:
     """Return how often a tensor was changed in place, ``None`` where torch does not count."""
     try:

@@ -20,6 +20,7 @@ import msgspec
 from feedrate.measure import keeper, wire
 from feedrate.measure.conduct import Conductor, run_factory
 from feedrate.measure.ranks import become_alone
+from feedrate.measure.sender import Sender
 from feedrate.measure.stacks import answer_when_asked
 
 if TYPE_CHECKING:
@@ -39,41 +40,17 @@ def main() -> int:
         return 0  # the parent ended before it had said what to measure
     messages = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    if keeper.AVAILABLE:
-        keeper.guard(messages)
+    answers = keeper.guard(messages) if keeper.AVAILABLE else None
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, sys.stdin.fileno())
     os.close(null)
     answer_when_asked()
-    send = _sender(messages)
+    send = Sender(messages, answers)
     spec = msgspec.json.decode(spec_line, type=wire.ChildSpec)
     if spec.session is not None:
         become_alone()
     send(wire.Started(pid=os.getpid()))
     return _measure_or_explain(spec, send)
-
-
-def _sender(descriptor: int) -> Send:
-    """Return what writes messages; the pipe is closed in workers, who are not to hold it open."""
-    is_open = True
-
-    def close() -> None:
-        nonlocal is_open
-        if is_open:
-            is_open = False
-            os.close(descriptor)
-
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=close)
-
-    def send(message: wire.Message) -> None:
-        if not is_open:
-            return  # a script that forks comes to its end in the copy too
-        data = wire.encode(message)
-        while data:
-            data = data[os.write(descriptor, data) :]
-
-    return send
 
 
 def _measure_or_explain(spec: wire.ChildSpec, send: Send) -> int:

@@ -85,7 +85,7 @@ class Conductor:
             self._send(wire.Failed(error=RunError(kind="no_batches", sentence=_NO_TORCH)))
         elif hook.is_active() and not hook.session.is_over:
             if hook.session.close():
-                self._send(wire.Finished())
+                self._send(wire.Finished(device=hook.session.device_peaks()))
             else:
                 self._send(wire.Failed(error=hook.session.explain_nothing()))
             hook.remove()
@@ -141,6 +141,7 @@ def make_session(
     """Return the session that a spec asks for."""
     from feedrate.measure.examining.session import ExamineSession
     from feedrate.measure.look import LookSession
+    from feedrate.measure.memory_session import MemorySession
     from feedrate.measure.ramp import RampSession
     from feedrate.measure.static import StaticSession
 
@@ -156,6 +157,8 @@ def make_session(
         return RampSession(send, session, **options)
     if isinstance(session, wire.Static):
         return StaticSession(send, session, spec.settings, **options)
+    if isinstance(session, wire.Leaks):
+        return MemorySession(send, session, spec.settings, **options)
     if isinstance(session, wire.Examine):
         return ExamineSession(send, session, **options)
     raise TypeError("the spec names no session")
@@ -170,12 +173,13 @@ def run_factory(
     from feedrate.measure.sessions import Enough
 
     session = make_session(spec, send, is_script=False, synchronize=device.synchronize)
+    limit = spec.session.max_batches if isinstance(spec.session, wire.Leaks) else None
     hook = Hook(session)
     hook.install()
     try:
         while True:
             batches = session.batches
-            run_unmeasured(loader, step)
+            run_unmeasured(loader, step, limit)
             if session.batches == batches:
                 session.close()
                 send(wire.Failed(error=session.explain_nothing()))

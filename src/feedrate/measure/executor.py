@@ -22,7 +22,7 @@ from feedrate.measure.failure import describe_end, describe_refusal, with_memory
 from feedrate.measure.hang import Patience, describe_hang
 from feedrate.measure.observer import Observer
 from feedrate.measure.stacks import CURRENT, DUMP_SIGNAL, Stacks, answers
-from feedrate.memory_records import MemorySnapshot
+from feedrate.memory_records import MemorySnapshot, MemoryWatch
 from feedrate.records import (
     Choice,
     DevicePeaks,
@@ -64,6 +64,7 @@ class Outcome:
     snapshots: tuple[MemorySnapshot, ...] = ()
     peaks: Peaks | None = None
     other_cpu_seconds: float | None = None
+    watch: MemoryWatch | None = None
 
 
 class Executor(Protocol):
@@ -196,6 +197,7 @@ class SubprocessExecutor:
             snapshots=observer.snapshots(),
             peaks=observer.peaks(),
             other_cpu_seconds=observer.other_cpu_seconds(),
+            watch=observer.watch(heard.used, heard.facts),
         )
 
     @staticmethod
@@ -223,6 +225,8 @@ class SubprocessExecutor:
                     observer.attach(item.pid)
                 elif isinstance(item, wire.Progress):
                     observer.batch_seen()
+                elif isinstance(item, wire.Mark):
+                    observer.marked(item, child.order)
                 on_message(item)
             if heard.is_all():
                 if patience.silence(now) > _LAST_SECONDS:

@@ -34,7 +34,7 @@ class Patience:
 
     def told(self, message: wire.Message, now: float) -> None:
         """Take note of a message."""
-        if isinstance(message, wire.Progress):
+        if isinstance(message, wire.Progress | wire.Mark):
             self.longest = max(self.longest, now - self.last)
         elif isinstance(message, wire.EpochDone):
             self.lost = None  # it came to its end without

@@ -8,7 +8,8 @@ A thread in the child would do neither, and would be seen by the user's program:
 forking a process that has threads.
 
 Orders from the parent, one byte on standard input: ``I`` interrupt as Ctrl-C would, ``T`` dump
-all stacks and die; the end of the pipe means that the parent is gone, and is taken as ``I``.
+all stacks and die; the end of the pipe means that the parent is gone, and is taken as ``I``. The
+answers to what the child asked, ``G`` and ``S``, are handed on to it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from feedrate.host.files import SystemReader
 from feedrate.host.processes import list_descendants
 from feedrate.host.shared_files import remove_abandoned
 from feedrate.host.socket_folders import remove_abandoned_folders
+from feedrate.measure.wire import GO, STOP
 
 AVAILABLE = hasattr(os, "fork")
 
@@ -51,21 +53,25 @@ def read_line(descriptor: int) -> bytes:
         parts += byte
 
 
-def guard(messages: int) -> None:
+def guard(messages: int) -> int:
     """Fork; return in the child, stay in the keeper until all of it has ended, then exit.
 
-    The keeper writes the child's exit status as the last line on ``messages``: ``exit N``, with
-    a negative N for a signal.
+    Returns the descriptor from which the child reads the parent's answers. The keeper writes the
+    child's exit status as the last line on ``messages``: ``exit N``, with a negative N for a
+    signal.
     """
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    answers, answers_in = os.pipe()
     pid = os.fork()
     if pid == 0:
+        os.close(answers_in)
         # Should the keeper itself be killed, the child goes too, and its workers see that.
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        return
+        return answers
     status = 1
     try:
-        status = _Keeper(pid).watch()
+        os.close(answers)
+        status = _Keeper(pid, answers_in).watch()
         os.write(messages, f"exit {status}\n".encode())
     finally:
         os._exit(0 if status == 0 else 1)
@@ -74,8 +80,9 @@ def guard(messages: int) -> None:
 class _Keeper:
     """Waits for the child's end or the parent's order, then ends what is left."""
 
-    def __init__(self, child: int) -> None:
+    def __init__(self, child: int, answers: int) -> None:
         self._child = child
+        self._answers = answers
         self._started = time.time()
         self._wake_r, wake_w = os.pipe()
         os.set_blocking(wake_w, False)
@@ -94,11 +101,19 @@ class _Keeper:
                 os.read(self._wake_r, 512)
             status = self._reap()
             if status is None and sys.stdin.fileno() in ready:
-                status = self._obey(os.read(sys.stdin.fileno(), 1))
+                order = os.read(sys.stdin.fileno(), 1)
+                if order in (GO, STOP):
+                    self._hand_on(order)
+                else:
+                    status = self._obey(order)
         self._end_leftovers(LEFTOVER_SECONDS)
         remove_abandoned(self._started)
         remove_abandoned_folders(self._started)
         return status
+
+    def _hand_on(self, answer: bytes) -> None:
+        with contextlib.suppress(OSError):  # the child has just ended
+            os.write(self._answers, answer)
 
     def _obey(self, order: bytes) -> int:
         self._signal(self._child, signal.SIGABRT if order == b"T" else signal.SIGINT)

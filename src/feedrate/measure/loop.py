@@ -21,11 +21,15 @@ _DIGITS = 7
 Clock = Callable[[], float]
 
 
-def run_unmeasured(loader: Iterable[Any], step: Callable[[Any], object] | None) -> None:
+def run_unmeasured(
+    loader: Iterable[Any], step: Callable[[Any], object] | None, max_batches: int | None = None
+) -> None:
     """Iterate the loader once, watched by others; errors pass through."""
-    for batch in loader:
+    for number, batch in enumerate(loader, 1):
         if step is not None:
             step(batch)
+        if number == max_batches:
+            break
 
 
 def run_epoch(

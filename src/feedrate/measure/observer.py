@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 
 from feedrate.host.files import SystemReader
 from feedrate.host.limits import oom_kills, shm_space
 from feedrate.host.load import CpuClock
 from feedrate.host.memory import PacedSampler, TreeSampler
-from feedrate.memory_records import MemorySnapshot
-from feedrate.records import Peaks
+from feedrate.measure import wire
+from feedrate.memory_records import MemorySnapshot, MemoryWatch
+from feedrate.records import LoaderFacts, Peaks
 
 _SOON_SECONDS = 0.3
 """How long after the first batch memory is read: all workers have then filled their queues."""
@@ -44,6 +46,10 @@ class Observer:
         if self._look_at is None:
             self._look_at = time.monotonic() + _SOON_SECONDS
 
+    def marked(self, mark: wire.Mark, reply: Callable[[bytes], None]) -> None:  # noqa: ARG002
+        """Answer a child that waits to be looked at: nobody does, so it goes on."""
+        reply(wire.GO)
+
     def poll(self) -> None:
         """Take what is due."""
         if self._sampler is None or self._look_at is None:
@@ -61,6 +67,10 @@ class Observer:
         if busy is not None and self._busy_before is not None:
             own = _own_cpu_seconds() - self._own_before
             self._other = max(0.0, busy - self._busy_before - own)
+
+    def watch(self, used: wire.Used | None, facts: LoaderFacts | None) -> MemoryWatch | None:  # noqa: ARG002
+        """Return what looks at its marks gave, ``None`` where it was not asked for."""
+        return None
 
     def snapshots(self) -> tuple[MemorySnapshot, ...]:
         """Return the looks taken."""

@@ -20,7 +20,7 @@ from feedrate.measure.loop import PROGRESS_SECONDS
 from feedrate.measure.readiness import make_ready, read_script_loader, wait_for_cuda
 from feedrate.measure.unmeasured import describe_unmeasured
 from feedrate.measure.uses import Iteration, Use, Uses
-from feedrate.records import ErrorKind, RunError, Window, WindowPhase
+from feedrate.records import DevicePeaks, ErrorKind, RunError, Window, WindowPhase
 
 Send = Callable[[wire.Message], None]
 
@@ -115,6 +115,10 @@ class Session:
     def tell_rest(self) -> int | None:
         """Send the windows that are not complete; return the number of the measured loader."""
         raise NotImplementedError
+
+    def device_peaks(self) -> DevicePeaks | None:
+        """Return the highest figures of the device, where they were looked at."""
+        return None
 
     # What the hook tells
 
@@ -222,7 +226,7 @@ class Session:
             Enough: always.
         """
         self._tell_uses(number)
-        self._finish(wire.Finished(device=None))
+        self._finish(wire.Finished(device=self.device_peaks()))
 
     def refuse(self, kind: ErrorKind, sentence: str) -> None:
         """Say that the loader cannot be measured so, and end the target.

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from feedrate.measure.examined import Part
+from feedrate.memory_records import DeviceReading
 from feedrate.records import Choice, DevicePeaks, Epoch, LoaderFacts, LoaderUse, RunError, Window
 from feedrate.settings import LoaderSettings
 
@@ -63,6 +64,22 @@ class Static(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     epoch_batches: int | None = None
 
 
+class Leaks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Stop at equal phases of the training loader's epochs, for memory to be read from outside.
+
+    It ends when the answer to a `Mark` is `STOP`, after ``seconds``, or after ``epochs`` passes.
+    ``max_batches`` cuts each pass of a factory's loader. ``fewest`` is how many passes have to be
+    looked at for a verdict; beyond those the stops are to take no more than ``duty`` of the time.
+    """
+
+    seconds: float
+    fewest: int
+    loader: int | None = None
+    epochs: int | None = None
+    max_batches: int | None = None
+    duty: float = 0.005
+
+
 class Examine(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Try the training loader and its dataset, until ``until`` (`time.time`) at most.
 
@@ -74,7 +91,7 @@ class Examine(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     loader: int | None = None
 
 
-Session = Look | Ramp | Static | Examine
+Session = Look | Ramp | Static | Leaks | Examine
 
 
 class ChildSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +172,29 @@ class Used(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     startup_seconds: float | None = None
 
 
+class Mark(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The loop stands still, for its memory to be read; it goes on when this is answered.
+
+    ``loader`` is the loader's number, ``epoch`` which of its passes it is, from 0 on, ``batches``
+    how many it gave in that pass, ``items`` how many in all passes. ``length`` is how many batches
+    the pass should have, where that is known. With ``is_end`` it has given all it will. No other
+    mark follows one that ``is_last``.
+    ``workers`` are the pids of the loader's own, ``None`` where that cannot be told.
+    ``device_free`` is what the device has left in bytes.
+    """
+
+    loader: int
+    epoch: int
+    batches: int
+    items: int
+    length: int | None
+    is_end: bool
+    is_last: bool = False
+    workers: tuple[int, ...] | None = None
+    device: DeviceReading | None = None
+    device_free: int | None = None
+
+
 class Examined(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A part of an examination is known."""
 
@@ -181,10 +221,14 @@ Message = (
     | WindowDone
     | Chosen
     | Used
+    | Mark
     | Examined
     | Failed
     | Finished
 )
+
+GO, STOP = b"G", b"S"
+"""The answers to a `Mark`: the loop goes on, or everything is known and it is to end."""
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)

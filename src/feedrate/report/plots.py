@@ -22,6 +22,7 @@ from feedrate.errors import OutputError, UsageError
 from feedrate.records import Suite
 from feedrate.report.curves import curves_of, panels_of
 from feedrate.report.header import host_line, procedure_line, software_line
+from feedrate.report.leak_figure import draw_watch
 from feedrate.report.panels import draw_epochs, draw_rates
 from feedrate.report.tuning_figure import draw_tune
 from feedrate.report.words import items_word
@@ -68,7 +69,7 @@ def draw_suite(suite: Suite, path: Path) -> None:
 def build_figure(suite: Suite) -> Figure:
     """Return the figure, not drawn yet: rates on the left, epochs' seconds on the right.
 
-    Of a tune it is one: the levels, and what bounds them.
+    Of a tune it is one: the levels, and what bounds them. Of a watch: memory over the epochs.
     """
     with matplotlib.rc_context():
         _use_own_settings()
@@ -80,6 +81,11 @@ def _figure(suite: Suite) -> Figure:
         figure = _sheet(suite, height=5.4)
         (only,) = figure.subfigures(1, 1, squeeze=False)[0]
         draw_tune(only, read(suite), items=items_word(suite))
+        return figure
+    if suite.watch is not None:
+        figure = _sheet(suite, height=5.0)
+        (only,) = figure.subfigures(1, 1, squeeze=False)[0]
+        draw_watch(only, suite.watch)
         return figure
     curves = curves_of(suite)
     panels = panels_of(curves)
@@ -110,7 +116,7 @@ def _shape(panels: int) -> tuple[int, int]:
 
 def _foot(suite: Suite) -> str:
     lines = [host_line(suite.metadata), software_line(suite.metadata)]
-    if suite.kind != "tune":
+    if suite.kind not in ("tune", "leaks"):
         lines.append(procedure_line(suite))
     return "\n".join(textwrap.fill(line, _FOOT_WIDTH) for line in lines)
 

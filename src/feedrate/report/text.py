@@ -43,6 +43,10 @@ def _blocks(suite: Suite, *, verbose: bool) -> Iterator[RenderableType]:
         from feedrate.report.tuning import tune_blocks
 
         return tune_blocks(suite, verbose=verbose)
+    if suite.kind == "leaks":
+        from feedrate.report.leaks import leak_blocks
+
+        return leak_blocks(suite, verbose=verbose)
     if suite.kind == "explain":
         from feedrate.report.explanations import explanation_blocks
 

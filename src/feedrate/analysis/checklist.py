@@ -1,0 +1,119 @@
+"""The questions that people ask of a training that feeds itself, each answered by one figure."""
+
+from __future__ import annotations
+
+import msgspec
+
+from feedrate import units
+from feedrate.analysis.leak_suite import grows, wait_share, watched_run
+from feedrate.analysis.phases import workers_stay
+from feedrate.analysis.wording import workers
+from feedrate.records import Run, Suite
+
+_HALF = 0.5
+_WAITS_MUCH = 0.1
+_NO_STEP = 0.03
+"""What takes less than this share of the time is no training step."""
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """One question and its answer in figures; ``is_good`` is ``None`` where it is not known."""
+
+    question: str
+    answer: str
+    is_good: bool | None
+
+
+def checklist(suite: Suite) -> tuple[Checked, ...]:
+    """Return the answers that a watch can give."""
+    run = watched_run(suite)
+    if run is None or suite.watch is None or not suite.watch.looks:
+        return ()
+    return (_memory(suite), _device(run), _dying(run, suite), _items(run), _kept(run, suite))
+
+
+def _memory(suite: Suite) -> Checked:
+    leaks = [finding for finding in suite.findings if grows(finding)]
+    is_open = any(finding.code == "memory.undecided" for finding in suite.findings)
+    epochs = suite.watch.complete_epochs if suite.watch is not None else 0
+    question = "memory grows per epoch?"
+    if leaks:
+        rates = [each for each in leaks[0].evidence if each.name == "growth per epoch"]
+        rate = f"{_amount(rates[0].value, rates[0].unit)} an epoch" if rates else leaks[0].code
+        return Checked(question=question, answer=f"yes: {rate}", is_good=False)
+    if is_open or not epochs:
+        answer = f"not decided after {units.number(epochs)} epochs"
+        return Checked(question=question, answer=answer, is_good=None)
+    answer = f"no, over {units.number(epochs)} epochs"
+    return Checked(question=question, answer=answer, is_good=True)
+
+
+def _device(run: Run) -> Checked:
+    question = "device utilization above half?"
+    if run.device is None:
+        return Checked(question=question, answer="no device is used", is_good=None)
+    used = run.device.utilization
+    if used is None:
+        answer = "not known: pip install 'feedrate[gpu]' lets it be read"
+        return Checked(question=question, answer=answer, is_good=None)
+    is_good = used > _HALF
+    answer = f"{'yes' if is_good else 'no'}: {units.share(used)}"
+    return Checked(question=question, answer=answer, is_good=is_good)
+
+
+def _dying(run: Run, suite: Suite) -> Checked:
+    question = "workers dying?"
+    watch = suite.watch
+    assert watch is not None
+    if run.error is not None and run.error.kind in ("worker_died", "out_of_memory", "killed"):
+        return Checked(question=question, answer=f"yes: {run.error.sentence}", is_good=False)
+    count = max(len(look.workers) for look in watch.looks)
+    if not count:
+        return Checked(question=question, answer="there are none", is_good=None)
+    epochs: dict[int, set[int]] = {}
+    lost = 0
+    for look in watch.looks:
+        pids = {each.pid for each in look.workers}
+        before = epochs.get(look.epoch, set())
+        lost += len(before - pids) if pids else 0
+        epochs[look.epoch] = pids or before
+    if lost:
+        return Checked(question=question, answer=f"yes: {workers(lost)} vanished", is_good=False)
+    return Checked(question=question, answer=f"no: none of {units.number(count)}", is_good=True)
+
+
+def _items(run: Run) -> Checked:
+    question = "items made efficiently?"
+    share = wait_share(run)
+    seconds = sum(window.seconds for window in run.windows)
+    items = sum(window.items for window in run.windows)
+    if share is None or seconds <= 0:
+        return Checked(question=question, answer="not measured", is_good=None)
+    rate = units.rate(items / seconds)
+    stepped = sum(window.step_seconds for window in run.windows)
+    if stepped < _NO_STEP * seconds:
+        answer = f"{rate} items/s without a step: feedrate tune tells"
+        return Checked(question=question, answer=answer, is_good=None)
+    answer = f"the loop waits {units.share(share)} of its time, at {rate} items/s"
+    return Checked(question=question, answer=answer, is_good=share < _WAITS_MUCH)
+
+
+def _kept(run: Run, suite: Suite) -> Checked:
+    question = "workers kept between epochs?"
+    watch = suite.watch
+    assert watch is not None
+    if not any(look.workers for look in watch.looks):
+        return Checked(question=question, answer="there are none", is_good=None)
+    if watch.complete_epochs < 2:
+        return Checked(question=question, answer="not known after one epoch", is_good=None)
+    if workers_stay(watch):
+        epochs = units.number(watch.complete_epochs)
+        answer = f"yes: the same processes in {epochs} epochs"
+        return Checked(question=question, answer=answer, is_good=True)
+    start = run.startup_seconds
+    cost = f": {units.seconds(start)} to each first batch" if start is not None else ""
+    return Checked(question=question, answer=f"no{cost}", is_good=False)
+
+
+def _amount(value: float, unit: str) -> str:
+    return units.size(max(0.0, value)) if unit == "bytes" else units.number(max(0.0, value))

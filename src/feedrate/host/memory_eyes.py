@@ -1,0 +1,156 @@
+"""One look from outside: the memory of a main process and of each of its workers, and the rest.
+
+A whole look reads ``smaps_rollup``, for which the kernel goes through all pages of a process: some
+milliseconds each. A quick one reads ``status``, whose counters tell what a process has allocated
+(RssAnon) in microseconds. Some kernels keep those counters roughly only (6.2 and a few after it);
+whether this one does is checked at each whole look, and then every look is whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from feedrate.host.files import ProcReader, SystemReader
+from feedrate.host.limits import ShmSpace, memory_limits, shm_space
+from feedrate.host.memory import memory_of, parse_sizes
+from feedrate.host.processes import find_workers, is_alive
+from feedrate.memory_records import (
+    DeviceReading,
+    MemoryLook,
+    MemoryReading,
+    MemoryRoom,
+    ProcessReading,
+)
+
+_SHM = "/dev/shm"
+_EXACT = 64 * 1024
+"""By so much the counters may differ from the pages, in a process that stands still."""
+
+
+class MemoryEyes:
+    """Reads everything that a `MemoryLook` holds, of one main process.
+
+    Args:
+        pid: the main process.
+        reader: the source of ``/proc``; where it has no such file, psutil answers, with RSS only.
+        shm: says what ``/dev/shm`` holds.
+    """
+
+    def __init__(
+        self,
+        pid: int,
+        reader: ProcReader | None = None,
+        shm: Callable[[], ShmSpace | None] = shm_space,
+    ) -> None:
+        self._pid = pid
+        self._reader = reader or SystemReader()
+        self._shm = shm
+        self._limits: dict[int, int | None] = {}
+        self._are_counters_exact = True
+
+    def look(
+        self,
+        *,
+        at: float,
+        epoch: int,
+        items: int,
+        own: Collection[int] | None,
+        device: DeviceReading | None = None,
+        whole: bool = True,
+    ) -> MemoryLook | None:
+        """Return a look at phase 0, ``None`` where the main process is gone.
+
+        ``own`` are the pids of the watched loader's workers; all are where it is ``None``. A
+        ``whole`` look costs some milliseconds for each process, more where more memory is mapped.
+        """
+        whole = whole or not self._are_counters_exact
+        main = self._process(self._pid, whole) if is_alive(self._reader, self._pid) else None
+        if main is None:
+            return None
+        found = [
+            reading
+            for pid in find_workers(self._reader, self._pid)
+            if (reading := self._process(pid, whole)) is not None
+        ]
+        is_own = [own is None or reading.pid in own for reading in found]
+        space = self._shm()
+        files = self._reader.listdir(_SHM)
+        machine = parse_sizes(self._reader.read("/proc/meminfo") or "")
+        return MemoryLook(
+            at=at,
+            epoch=epoch,
+            phase=0.0,
+            items=items,
+            main=main,
+            workers=tuple(each for each, mine in zip(found, is_own, strict=True) if mine),
+            others=tuple(each for each, mine in zip(found, is_own, strict=True) if not mine),
+            shm_bytes=None if space is None else space.total - space.free,
+            shm_files=None if files is None else len(files),
+            device=device,
+            page_cache=machine.get("Cached"),
+            available=machine.get("MemAvailable"),
+        )
+
+    def room(self, look: MemoryLook, device_free: int | None) -> MemoryRoom:
+        """Return what is left at the moment of a look before something is refused."""
+        memory = memory_limits(self._reader)
+        space = self._shm()
+        workers = [self._most_descriptors(worker.pid) for worker in look.workers]
+        return MemoryRoom(
+            memory=memory.free,
+            memory_source=memory.source,
+            shm=None if space is None else space.free,
+            device=device_free,
+            main_descriptors=self._most_descriptors(self._pid),
+            worker_descriptors=min((each for each in workers if each is not None), default=None),
+        )
+
+    def _process(self, pid: int, whole: bool) -> ProcessReading | None:
+        text = self._reader.read(f"/proc/{pid}/status") or ""
+        counters = parse_sizes(text)
+        anonymous = counters.get("RssAnon")
+        memory: MemoryReading | None = None
+        swapped = counters.get("VmSwap", 0)
+        if not whole and anonymous is not None and "VmRSS" in counters:
+            memory = MemoryReading(rss=counters["VmRSS"], anonymous=anonymous)
+        elif (reading := memory_of(self._reader, pid)) is not None:
+            memory, swapped = reading
+            if pid == self._pid and anonymous is not None and memory.anonymous is not None:
+                self._are_counters_exact &= abs(memory.anonymous - anonymous) <= _EXACT
+        if memory is None:
+            return None
+        names = self._reader.listdir(f"/proc/{pid}/fd")
+        return ProcessReading(
+            pid=pid,
+            memory=memory,
+            swapped=swapped,
+            virtual=counters.get("VmSize"),
+            shmem=counters.get("RssShmem"),
+            descriptors=None if names is None else len(names),
+            threads=parse_threads(text),
+        )
+
+    def _most_descriptors(self, pid: int) -> int | None:
+        """Return the soft limit of a process; it is read once."""
+        if pid not in self._limits:
+            text = self._reader.read(f"/proc/{pid}/limits") or ""
+            self._limits[pid] = parse_open_files(text)
+        return self._limits[pid]
+
+
+def parse_threads(text: str) -> int | None:
+    """Return the number of threads of a ``/proc/PID/status`` text, ``None`` without one."""
+    for line in text.splitlines():
+        if line.startswith("Threads:"):
+            number = line.removeprefix("Threads:").strip()
+            return int(number) if number.isdigit() else None
+    return None
+
+
+def parse_open_files(text: str) -> int | None:
+    """Return the soft limit on open files of a ``/proc/PID/limits`` text, ``None`` without one."""
+    for line in text.splitlines():
+        if line.startswith("Max open files"):
+            soft = line.removeprefix("Max open files").split()[:1]
+            return int(soft[0]) if soft and soft[0].isdigit() else None
+    return None

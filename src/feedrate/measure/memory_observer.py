@@ -1,0 +1,229 @@
+"""Looks at a child's memory whenever it stands still for that, and tells it when to end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
+
+import msgspec
+
+from feedrate.host.memory_eyes import MemoryEyes
+from feedrate.measure import wire
+from feedrate.measure.observer import Observer
+from feedrate.memory_records import DeviceReading, MemoryLook, MemoryRoom, MemoryWatch
+from feedrate.records import LoaderFacts
+
+WantsMore = Callable[[MemoryWatch], int | None]
+"""Returns how many epochs more the verdicts need, ``None`` where none is open."""
+OnLook = Callable[[MemoryLook], None]
+
+WHOLE_SHARE = 0.7
+"""So much of the time that looks may take is for whole ones."""
+_AGAIN = 0.5
+"""After this share of the epochs that were still wanted it is asked again."""
+
+
+class Eyes(Protocol):
+    """Looks at the processes of one run; see `MemoryEyes`."""
+
+    def look(
+        self,
+        *,
+        at: float,
+        epoch: int,
+        items: int,
+        own: Collection[int] | None,
+        device: DeviceReading | None = None,
+        whole: bool = True,
+    ) -> MemoryLook | None:
+        """Return a look at phase 0, ``None`` where the main process is gone."""
+
+    def room(self, look: MemoryLook, device_free: int | None) -> MemoryRoom:
+        """Return what is left at the moment of a look."""
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """A look, and the mark at which it was taken; its phase is not filled in yet."""
+
+    mark: wire.Mark
+    look: MemoryLook
+
+
+class MemoryObserver(Observer):
+    """Takes a look at each mark, and keeps them.
+
+    Args:
+        wants_more: asked each time that an epoch was looked at to its end, once there are
+            ``fewest`` of them.
+        fewest: of so many epochs a verdict can be had.
+        duty: the share of the time that looks may take.
+        on_look: told of each look.
+        eyes: makes what looks at the processes of a main process.
+    """
+
+    def __init__(
+        self,
+        wants_more: WantsMore,
+        fewest: int,
+        duty: float,
+        on_look: OnLook,
+        eyes: Callable[[int], Eyes] = MemoryEyes,
+    ) -> None:
+        super().__init__()
+        self._wants_more = wants_more
+        self._fewest = fewest
+        self._duty = duty
+        self._whole = _WholeLooks(WHOLE_SHARE * duty)
+        self._on_look = on_look
+        self._make_eyes = eyes
+        self._eyes: Eyes | None = None
+        self._seen: list[Seen] = []
+        self._room = MemoryRoom()
+        self._started: float | None = None
+        self._ended = 0.0
+        self._spent = 0.0
+        self._ask_at = fewest
+        self._is_enough = False
+
+    def attach(self, pid: int) -> None:
+        """Begin with the process and what it starts."""
+        self._eyes = self._make_eyes(pid)
+
+    def batch_seen(self) -> None:
+        """Plan nothing: the child says when."""
+
+    def poll(self) -> None:
+        """Take nothing in between."""
+
+    def marked(self, mark: wire.Mark, reply: Callable[[bytes], None]) -> None:
+        """Look, let the child go on or end it, and judge meanwhile."""
+        begin = time.perf_counter()
+        if self._started is None:
+            self._started = begin
+        look = None
+        is_over = self._is_over(begin)
+        whole = mark.is_last or is_over or self._whole.due(mark, begin - self._started)
+        if self._eyes is not None:
+            look = self._eyes.look(
+                at=begin - self._started,
+                epoch=mark.epoch,
+                items=mark.items,
+                own=mark.workers,
+                device=mark.device,
+                whole=whole,
+            )
+        if whole:
+            self._whole.took(time.perf_counter() - begin)
+        reply(wire.STOP if is_over else wire.GO)
+        if look is not None and self._eyes is not None:
+            self._seen.append(Seen(mark=mark, look=look))
+            if whole:
+                self._room = self._eyes.room(look, mark.device_free)
+            self._on_look(look)
+            if mark.is_end and not is_over:
+                self._judge(mark)
+        self._ended = time.perf_counter()
+        self._spent += self._ended - begin
+
+    def watch(self, used: wire.Used | None, facts: LoaderFacts | None) -> MemoryWatch | None:
+        """Return the watch of the training loader; ``None`` where nothing was seen of it."""
+        if not self._seen:
+            return None
+        number = self._seen[-1].mark.loader
+        if used is not None and used.training_loader is not None:
+            number = used.training_loader
+        made = make_watch(self._seen, number, facts)
+        if not made.looks:
+            return None
+        return msgspec.structs.replace(
+            made,
+            room=self._room,
+            seconds=self._ended - (self._started or 0.0),
+            spent_seconds=self._spent,
+        )
+
+    def _is_over(self, now: float) -> bool:
+        """Tell whether all is known, and looking has taken no more of the time than it may."""
+        elapsed = now - (self._started or now)
+        return self._is_enough and self._spent <= self._duty * elapsed
+
+    def _judge(self, mark: wire.Mark) -> None:
+        looked_at = {
+            each.mark.epoch
+            for each in self._seen
+            if each.mark.is_end and each.mark.loader == mark.loader
+        }
+        if len(looked_at) < self._ask_at:
+            return
+        watch = make_watch(self._seen, mark.loader, None)
+        more = self._wants_more(msgspec.structs.replace(watch, room=self._room))
+        self._is_enough = more is None
+        if more is None:
+            self._ask_at = 2 * len(looked_at)
+            return
+        apart = (max(looked_at) - min(looked_at)) / (len(looked_at) - 1)
+        self._ask_at = len(looked_at) + max(1, round(_AGAIN * more / max(1.0, apart)))
+
+
+class _WholeLooks:
+    """Decides which looks are whole: those of a loader's first pass, then as the time allows.
+
+    Both ends of a pass or neither, for what workers copy shows between two of them.
+    """
+
+    def __init__(self, duty: float) -> None:
+        self._duty = duty
+        self._spent = 0.0
+        self._cost = 0.0
+        self._passes: dict[tuple[int, int], bool] = {}
+
+    def due(self, mark: wire.Mark, elapsed: float) -> bool:
+        """Tell whether the look at a mark is to be whole."""
+        key = (mark.loader, mark.epoch)
+        if key not in self._passes:
+            is_first = all(loader != mark.loader for loader, _ in self._passes)
+            fits = self._spent + 2 * self._cost <= self._duty * elapsed
+            self._passes[key] = is_first or fits
+        if not self._passes[key]:
+            return False
+        is_border = mark.batches == 1 or mark.is_end
+        return is_border or self._spent + self._cost <= self._duty * elapsed
+
+    def took(self, seconds: float) -> None:
+        """Take note of what a whole look took."""
+        self._spent += seconds
+        self._cost = seconds
+
+
+def make_watch(seen: Sequence[Seen], number: int, facts: LoaderFacts | None) -> MemoryWatch:
+    """Return the watch of one loader, each look with the phase of its epoch."""
+    own = [each for each in seen if each.mark.loader == number]
+    ends = {each.mark.epoch: each.mark.batches for each in own if each.mark.is_end}
+    usual = max(ends.values(), default=None)
+    looks = []
+    for each in own:
+        mark = each.mark
+        length = ends.get(mark.epoch) or mark.length or usual
+        looks.append(msgspec.structs.replace(each.look, phase=_phase(mark, length)))
+    return MemoryWatch(
+        looks=tuple(looks),
+        complete_epochs=max(ends, default=-1) + 1,
+        num_workers=facts.num_workers if facts is not None else _workers(own),
+        start_method=facts.start_method if facts is not None else None,
+        persistent_workers=facts.persistent_workers if facts is not None else False,
+        dataset_length=facts.dataset_length if facts is not None else None,
+    )
+
+
+def _phase(mark: wire.Mark, length: int | None) -> float:
+    """Return the share of the epoch, 0 at its first batch; also 0 where its length is unknown."""
+    if mark.is_end:
+        return 1.0
+    if length is None or length < 2:
+        return 0.0
+    return min((mark.batches - 1) / (length - 1), 0.999)
+
+
+def _workers(seen: Sequence[Seen]) -> int:
+    return max((len(each.look.workers) for each in seen), default=0)

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from feedrate.host.files import FakeReader
+from feedrate.host.limits import ShmSpace
+from feedrate.host.memory_eyes import MemoryEyes, parse_open_files
+
+LIMITS = """\
+Limit                     Soft Limit           Hard Limit           Units
+Max open files            256                  1048576              files
+Max locked memory         8388608              8388608              bytes
+"""
+MEMINFO = """\
+MemTotal:       16000000 kB
+MemAvailable:    8000000 kB
+Cached:           500000 kB
+"""
+
+
+def rollup(anonymous: int, swap: int = 0) -> str:
+    return (
+        "55d0-7ffe ---p 00000000 00:00 0 [rollup]\n"
+        f"Rss: {anonymous + 100} kB\nPss: {anonymous + 50} kB\nPrivate_Clean: 10 kB\n"
+        f"Private_Dirty: {anonymous} kB\nShared_Dirty: 3 kB\nAnonymous: {anonymous} kB\n"
+        f"Swap: {swap} kB\n"
+    )
+
+
+def status(anonymous: int) -> str:
+    return (
+        f"Name:\tpython\nVmSize:\t9000 kB\nVmRSS:\t{anonymous + 100} kB\n"
+        f"RssAnon:\t{anonymous} kB\nRssFile:\t90 kB\nRssShmem:\t7 kB\nVmSwap:\t5 kB\n"
+        "Threads:\t3\n"
+    )
+
+
+def tree(*, children: str = "2 3 4") -> FakeReader:
+    files = {
+        "/proc/1/task/1/children": children,
+        "/proc/1/smaps_rollup": rollup(1000),
+        "/proc/1/stat": "1 (python) S 0 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 0 0 0",
+        "/proc/1/status": status(1000),
+        "/proc/1/fd/0": "",
+        "/proc/1/fd/1": "",
+        "/proc/1/limits": LIMITS,
+        "/proc/1/cmdline": "python\0train.py\0",
+        "/proc/meminfo": MEMINFO,
+        "/dev/shm/torch_1_2_3": "",
+    }
+    for pid in (2, 3, 4):
+        files |= {
+            f"/proc/{pid}/smaps_rollup": rollup(100 * pid, swap=8),
+            f"/proc/{pid}/status": status(100 * pid),
+            f"/proc/{pid}/stat": f"{pid} (python) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 0 0 0",
+            f"/proc/{pid}/task/{pid}/children": "",
+            f"/proc/{pid}/cmdline": "python\0train.py\0",
+            f"/proc/{pid}/limits": LIMITS,
+        }
+    return FakeReader(files)
+
+
+def eyes(reader: FakeReader) -> MemoryEyes:
+    return MemoryEyes(1, reader, lambda: ShmSpace(total=64, free=24))
+
+
+def test_a_look_reads_the_main_process_its_workers_and_the_machine() -> None:
+    look = eyes(tree()).look(at=1.5, epoch=2, items=30, own=None)
+    assert look is not None
+    assert (look.at, look.epoch, look.items, look.phase) == (1.5, 2, 30, 0.0)
+    assert look.main.memory.anonymous == 1000 * 1024
+    assert look.main.memory.uss == 1010 * 1024
+    assert (look.main.descriptors, look.main.threads, look.main.virtual) == (2, 3, 9000 * 1024)
+    assert [each.pid for each in look.workers] == [2, 3, 4]
+    assert look.workers[0].swapped == 8 * 1024
+    assert (look.shm_bytes, look.shm_files) == (40, 1)
+    assert (look.page_cache, look.available) == (500000 * 1024, 8000000 * 1024)
+
+
+def test_a_quick_look_reads_counters_alone() -> None:
+    reader = tree()
+    for pid in (1, 2, 3, 4):
+        del reader.files[f"/proc/{pid}/smaps_rollup"]
+    look = eyes(reader).look(at=0.0, epoch=0, items=0, own=None, whole=False)
+    assert look is not None
+    assert (look.main.memory.rss, look.main.memory.anonymous) == (1100 * 1024, 1000 * 1024)
+    assert look.main.memory.pss is None
+    assert (look.main.swapped, look.main.shmem, look.main.threads) == (5 * 1024, 7 * 1024, 3)
+    assert [each.memory.anonymous for each in look.workers] == [n * 102400 for n in (2, 3, 4)]
+
+
+def test_counters_that_are_kept_roughly_make_every_look_a_whole_one() -> None:
+    reader = tree()
+    reader.files["/proc/1/status"] = status(1000 + 65)
+    sight = eyes(reader)
+    sight.look(at=0.0, epoch=0, items=0, own=None)
+    look = sight.look(at=0.0, epoch=0, items=0, own=None, whole=False)
+    assert look is not None
+    assert look.main.memory.anonymous == 1000 * 1024
+    assert look.main.memory.pss is not None
+
+
+def test_without_counters_every_look_is_whole() -> None:
+    reader = tree()
+    del reader.files["/proc/1/status"]
+    look = eyes(reader).look(at=0.0, epoch=0, items=0, own=None, whole=False)
+    assert look is not None
+    assert look.main.memory.pss is not None
+    assert (look.main.virtual, look.main.threads) == (None, None)
+
+
+def test_workers_of_other_loaders_are_told_apart() -> None:
+    look = eyes(tree()).look(at=0.0, epoch=0, items=0, own=(2, 4))
+    assert look is not None
+    assert [each.pid for each in look.workers] == [2, 4]
+    assert [each.pid for each in look.others] == [3]
+
+
+def test_a_main_process_that_is_gone_is_no_look() -> None:
+    reader = tree()
+    reader.files["/proc/1/stat"] = "1 (python) Z 0 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 0 0 0"
+    assert eyes(reader).look(at=0.0, epoch=0, items=0, own=None) is None
+
+
+def test_a_worker_that_ends_meanwhile_is_left_out() -> None:
+    reader = tree()
+    reader.files["/proc/3/smaps_rollup"] = ""
+    reader.files["/proc/3/stat"] = "3 (python) Z 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 0 0 0"
+    look = eyes(reader).look(at=0.0, epoch=0, items=0, own=None)
+    assert look is not None
+    assert [each.pid for each in look.workers] == [2, 4]
+
+
+def test_what_is_left_is_told_with_the_limits_of_each_process() -> None:
+    sight = eyes(tree())
+    look = sight.look(at=0.0, epoch=0, items=0, own=None)
+    assert look is not None
+    room = sight.room(look, 7)
+    assert (room.memory, room.memory_source) == (8000000 * 1024, "available memory")
+    assert (room.shm, room.device) == (24, 7)
+    assert (room.main_descriptors, room.worker_descriptors) == (256, 256)
+
+
+def test_limits_that_are_not_there_or_have_no_number() -> None:
+    assert parse_open_files("") is None
+    assert parse_open_files("Max open files   unlimited   unlimited   files") is None

@@ -1,0 +1,211 @@
+"""What looks at a child's marks become: phases, whose they are, when it is enough."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+
+from builders import make_facts
+from feedrate.measure import wire
+from feedrate.measure.memory_observer import MemoryObserver, Seen, make_watch
+from feedrate.memory_records import (
+    DeviceReading,
+    MemoryLook,
+    MemoryReading,
+    MemoryRoom,
+    MemoryWatch,
+    ProcessReading,
+)
+
+ALL = 1.0
+"""All of the time may be spent on looking."""
+
+
+def process(pid: int) -> ProcessReading:
+    return ProcessReading(pid=pid, memory=MemoryReading(rss=2**20))
+
+
+class FakeEyes:
+    """Sees two workers, and one that belongs to another loader."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.whole: list[bool] = []
+
+    def look(
+        self,
+        *,
+        at: float,
+        epoch: int,
+        items: int,
+        own: Collection[int] | None,
+        device: DeviceReading | None = None,
+        whole: bool = True,
+    ) -> MemoryLook | None:
+        mine = (11, 12, 13) if own is None else tuple(own)
+        self.whole.append(whole)
+        return MemoryLook(
+            at=at,
+            epoch=epoch,
+            phase=0.0,
+            items=items,
+            main=process(self.pid),
+            workers=tuple(process(pid) for pid in mine),
+            device=device,
+        )
+
+    def room(self, look: MemoryLook, device_free: int | None) -> MemoryRoom:
+        return MemoryRoom(memory=look.items, device=device_free)
+
+
+def mark(epoch: int, batches: int, *, is_end: bool = False, **fields: object) -> wire.Mark:
+    values = {
+        "loader": 0,
+        "items": 10 * (5 * epoch + batches),
+        "length": 5,
+        "workers": (11, 12),
+    } | fields
+    return wire.Mark(epoch=epoch, batches=batches, is_end=is_end, **values)  # type: ignore[arg-type]
+
+
+def seen(*marks: wire.Mark) -> list[Seen]:
+    eyes = FakeEyes(1)
+    looks = [eyes.look(at=0.0, epoch=m.epoch, items=m.items, own=m.workers) for m in marks]
+    return [Seen(mark=m, look=look) for m, look in zip(marks, looks, strict=True) if look]
+
+
+def test_phases_are_shares_of_the_epoch_from_the_first_batch_to_the_last() -> None:
+    watch = make_watch(seen(mark(0, 1), mark(0, 3), mark(0, 5, is_end=True)), 0, None)
+    assert [look.phase for look in watch.looks] == [0.0, 0.5, 1.0]
+    assert watch.complete_epochs == 1
+
+
+def test_an_epoch_that_the_loop_leaves_early_ends_where_it_was_left() -> None:
+    watch = make_watch(seen(mark(0, 2), mark(0, 3, is_end=True)), 0, None)
+    assert [look.phase for look in watch.looks] == [0.5, 1.0]
+
+
+def test_an_unknown_length_is_taken_from_other_epochs() -> None:
+    marks = (mark(0, 5, is_end=True, length=None), mark(1, 3, length=None))
+    watch = make_watch(seen(*marks), 0, None)
+    assert [look.phase for look in watch.looks] == [1.0, 0.5]
+    assert watch.complete_epochs == 1, "the second has not ended"
+
+
+def test_only_the_end_is_phase_one() -> None:
+    watch = make_watch(seen(mark(0, 5), mark(0, 7, is_end=False)), 0, None)
+    assert all(look.phase < 1.0 for look in watch.looks)
+
+
+def test_looks_at_other_loaders_are_left_out() -> None:
+    watch = make_watch(seen(mark(0, 1, loader=1), mark(0, 1)), 0, make_facts(2))
+    assert len(watch.looks) == 1
+    assert watch.num_workers == 2
+
+
+class Asked:
+    """Says how many epochs more are wanted, and keeps after how many it was asked."""
+
+    def __init__(self, *answers: int | None) -> None:
+        self.answers = list(answers)
+        self.after: list[int] = []
+
+    def __call__(self, watch: MemoryWatch) -> int | None:
+        self.after.append(watch.complete_epochs)
+        return self.answers.pop(0)
+
+
+def run(asked: Asked, epochs: int) -> tuple[MemoryObserver, list[bytes]]:
+    looked: list[MemoryLook] = []
+    observer = MemoryObserver(asked, 3, ALL, looked.append, FakeEyes)
+    observer.attach(1)
+    answers: list[bytes] = []
+    for epoch in range(epochs):
+        observer.marked(mark(epoch, 1), answers.append)
+        observer.marked(mark(epoch, 5, is_end=True), answers.append)
+    assert len(looked) == 2 * epochs
+    return observer, answers
+
+
+def test_it_ends_once_no_verdict_is_open() -> None:
+    asked = Asked(None)
+    _, answers = run(asked, 4)
+    assert asked.after == [3]
+    assert answers == [wire.GO] * 6 + [wire.STOP] * 2
+
+
+def test_an_open_verdict_is_asked_for_again_half_way() -> None:
+    asked = Asked(8, 2, None)
+    run(asked, 12)
+    assert asked.after == [3, 7, 8]
+
+
+def test_what_was_seen_is_kept_with_its_cost_and_what_was_left() -> None:
+    observer, _ = run(Asked(None), 4)
+    watch = observer.watch(None, make_facts(2))
+    assert watch is not None
+    assert len(watch.looks) == 8
+    assert 0 < watch.spent_seconds <= watch.seconds
+    assert watch.room.memory == watch.looks[-1].items
+    assert [each.pid for each in watch.looks[0].workers] == [11, 12]
+
+
+def test_whole_looks_are_those_of_the_first_pass_and_the_last() -> None:
+    """A whole one takes so long here that there is no time for more of them."""
+    made: list[FakeEyes] = []
+
+    class SlowEyes(FakeEyes):
+        def look(self, **asked: Any) -> MemoryLook | None:
+            if asked["whole"]:
+                time.sleep(0.01)
+            return super().look(**asked)
+
+    def eyes(pid: int) -> FakeEyes:
+        made.append(SlowEyes(pid))
+        return made[0]
+
+    observer = MemoryObserver(Asked(None), 3, 1e-4, lambda _: None, eyes)
+    observer.attach(1)
+    answers: list[bytes] = []
+    for epoch in range(4):
+        for batches in (1, 3, 5):
+            at = mark(epoch, batches, is_end=batches == 5, is_last=(epoch, batches) == (3, 5))
+            observer.marked(at, answers.append)
+    assert made[0].whole == [True, False, True, *[False] * 8, True]
+    assert set(answers) == {wire.GO}, "looking has taken more of the time than it may"
+
+
+def test_the_look_at_which_the_child_is_told_to_end_is_a_whole_one() -> None:
+    made: list[FakeEyes] = []
+
+    def eyes(pid: int) -> FakeEyes:
+        made.append(FakeEyes(pid))
+        return made[0]
+
+    observer = MemoryObserver(Asked(None), 3, ALL, lambda _: None, eyes)
+    observer.attach(1)
+    for epoch in range(3):
+        observer.marked(mark(epoch, 5, is_end=True), lambda _: None)
+    answers: list[bytes] = []
+    observer.marked(mark(3, 3), answers.append)
+    assert answers == [wire.STOP]
+    assert made[0].whole[-1]
+
+
+def test_nothing_seen_is_no_watch() -> None:
+    assert MemoryObserver(Asked(), 3, ALL, lambda _: None, FakeEyes).watch(None, None) is None
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_loader_that_trains_is_the_one(number: int) -> None:
+    observer = MemoryObserver(Asked(), 3, ALL, lambda _: None, FakeEyes)
+    observer.attach(1)
+    for which in (0, 1):
+        observer.marked(mark(which, 1, loader=which), lambda _: None)
+    used = wire.Used(loaders=(), training_loader=number)
+    watch = observer.watch(used, None)
+    assert watch is not None
+    assert [look.epoch for look in watch.looks] == [number]
