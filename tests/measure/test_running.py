@@ -83,6 +83,18 @@ def test_a_training_runs_on_the_elastic_loader() -> None:
 
 
 @pytest.mark.torch
+def test_all_that_a_script_can_see_of_its_loaders_is_as_under_python() -> None:
+    pytest.importorskip("torch")
+    parts = ("ordinary", "changing", "within", "breaking", "trained")
+    plain, ours = both(TARGETS / "script_tells_all.py", "7", *parts)
+    assert ours.stdout.splitlines() == plain.stdout.splitlines()
+    said = [line for line in ours.stderr.splitlines() if not line.startswith("feedrate: ")]
+    assert said == plain.stderr.splitlines() == ["on standard error"]
+    assert ours.returncode == plain.returncode == 7
+    assert len(plain.stdout.splitlines()) > 80
+
+
+@pytest.mark.torch
 def test_an_iterable_dataset_and_a_class_of_its_own_stay_as_they_are(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     script = tmp_path / "train.py"

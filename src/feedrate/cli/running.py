@@ -38,8 +38,10 @@ def run(
 
     Loaders of map-style datasets start with one worker and grow while training goes on, to the
     fewest that feed the loop as well as any number can. Everything else is as with python SCRIPT:
-    input, output, signals and exit code. At the end one line on standard error says what the
-    loaders came to; a script that dies of an error that feedrate explain knows is explained there.
+    input, output, signals and exit code, the batches, their order, and what the script draws at
+    random. A dataset draws and fails as it does in workers. At the end one line on standard error
+    says what the loaders came to; a script that dies of an error that feedrate explain knows is
+    explained there.
     """
     place, *argv = script
     if not place or place.startswith("-"):

@@ -25,7 +25,17 @@ _MARK = "_feedrate_adopted_from"
 _WAYS_TO_ITERATE = ("__iter__", "_get_iterator")
 
 _OWN = frozenset(
-    {"transport", "on_worker_death", "pilot", "_iterators", "_latest", "_kept_stats", "keep_stats"}
+    {
+        "transport",
+        "on_worker_death",
+        "pilot",
+        "seeds_each_epoch",
+        "fills_late",
+        "_iterators",
+        "_latest",
+        "_kept_stats",
+        "keep_stats",
+    }
 )
 """What our class keeps in the object or is asked for by its iterators."""
 _PROPERTIES = frozenset(name for name, value in vars(DataLoader).items() if type(value) is property)

@@ -48,6 +48,9 @@ class DataLoader(TorchDataLoader[T_co]):
     transport: Transport
     on_worker_death: OnWorkerDeath
     pilot: Pilot | None
+    seeds_each_epoch = False
+    fills_late = False
+    """What kept workers take not to be noticed; see `feedrate.loader.kept_workers`."""
     _iterators: weakref.WeakSet[Any]
 
     def __init__(

@@ -105,6 +105,15 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
         return self._shutdown
 
     @property
+    def is_under_way(self) -> bool:
+        """Whether the loop has not had all batches of its epoch."""
+        return not (self._shutdown or (self._is_filled and not len(self._work.ledger)))
+
+    def steer_no_more(self) -> None:
+        """Stay at this level, for the loader has a newer iterator."""
+        self._pilot = None
+
+    @property
     def level(self) -> int:
         """How many workers there are."""
         return len(self.active)
@@ -134,13 +143,17 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
 
     def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
         torch_private.BaseIterator._reset(self, loader, first_iter)
+        if loader.seeds_each_epoch and not first_iter:
+            torch_private.draw_base_seed(loader.generator)
         self._work.begin(self._sampler_iter)
         if not first_iter:
             self._resume()
         self.meter.pause()
         if self._pilot is not None:
             self._pilot.epoch_begins(self)
-        self._work.fill()
+        self._is_filled = not loader.fills_late
+        if self._is_filled:
+            self._work.fill()
 
     def _resume(self) -> None:
         """Make every worker ready for another epoch; what is left of the last one is dropped."""
@@ -168,6 +181,9 @@ class ElasticIterator(torch_private.MultiProcessingIterator):  # type: ignore[mi
 
     def _next_data(self) -> Any:
         step = self.meter.asked()
+        if not self._is_filled:
+            self._is_filled = True
+            self._work.fill()
         ledger = self._work.ledger
         while (task := ledger.take()) is None:
             if not len(ledger):

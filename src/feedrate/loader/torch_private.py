@@ -37,6 +37,21 @@ def forget_iterator(loader: DataLoader[Any]) -> None:
             iterator._shutdown_workers()  # the factory may still hold it
 
 
+def kept_iterator(loader: Any) -> Any:
+    """Return the iterator that a loader with persistent workers keeps, ``None`` if it has none."""
+    return getattr(loader, "_iterator", None)
+
+
+def set_aside_iterator(loader: DataLoader[Any]) -> None:
+    """Let a loader make another iterator for its next epoch; whoever holds the old one goes on."""
+    object.__setattr__(loader, "_iterator", None)
+
+
+def draw_base_seed(generator: torch.Generator | None) -> None:
+    """Draw what torch's iterators draw when they are made, and leave it unused."""
+    torch.empty((), dtype=torch.int64).random_(generator=generator)
+
+
 def set_checked_attribute(loader: DataLoader[Any], name: str, value: object) -> None:
     """Set an attribute that torch guards against changes once a loader is made.
 

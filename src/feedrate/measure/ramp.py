@@ -8,10 +8,10 @@ from typing import Any
 from feedrate.errors import TargetError
 from feedrate.loader.adopt import adopt
 from feedrate.loader.dataloader import obstacle
+from feedrate.loader.kept_workers import before_epoch, keep_workers
 from feedrate.loader.levels import Decision
 from feedrate.loader.levels import Window as Seen
 from feedrate.loader.pilot import Pilot
-from feedrate.loader.torch_private import set_checked_attribute
 from feedrate.measure import wire
 from feedrate.measure.configure import TORCH_PREFETCH_FACTOR
 from feedrate.measure.guard import missing_guard
@@ -61,9 +61,9 @@ class RampSession(Session):
                 on_window=self._on_window,
             )
         controller = self._pilot.controller
+        keep_workers(loader)
         loader.num_workers = controller.level
         loader.prefetch_factor = controller.prefetch
-        set_checked_attribute(loader, "persistent_workers", True)
         vars(loader)["pilot"] = self._pilot
         return ()
 
@@ -81,6 +81,11 @@ class RampSession(Session):
         except TargetError as error:
             return str(error)
         return None
+
+    def begins(self, use: Use, loader: Any) -> Iteration:
+        """Return a new iteration, with the workers of the last one where nothing is against it."""
+        before_epoch(loader)
+        return super().begins(use, loader)
 
     def on_begin(self, iteration: Iteration) -> None:
         """Steer only where an optimizer steps, if one does at all."""

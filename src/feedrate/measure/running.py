@@ -98,6 +98,7 @@ class Steering:
         """Wrap ``__init__`` and ``__iter__`` of torch's DataLoader."""
         from torch.utils.data import DataLoader
 
+        from feedrate.loader.kept_workers import before_epoch
         from feedrate.measure.places import place_of_making
         from feedrate.measure.uses import Uses
 
@@ -117,6 +118,7 @@ class Steering:
                 use, is_new = uses.of(loader)
                 if is_new:
                     self._steer(loader, use)
+                before_epoch(loader)
             return iterate(loader)
 
         kind: Any = DataLoader
@@ -128,8 +130,8 @@ class Steering:
 
         from feedrate.loader.adopt import adopt
         from feedrate.loader.dataloader import DataLoader, obstacle
+        from feedrate.loader.kept_workers import keep_workers
         from feedrate.loader.pilot import Pilot
-        from feedrate.loader.torch_private import set_checked_attribute
         from feedrate.measure.guard import missing_guard
         from feedrate.measure.target import is_iterable_dataset
 
@@ -149,9 +151,9 @@ class Steering:
         if pilot is None:
             pilot = Pilot(prefetch=loader.prefetch_factor or 2)
             self._pilots.append((use, pilot))
+        keep_workers(loader)
         loader.num_workers = pilot.controller.level
         loader.prefetch_factor = pilot.controller.prefetch
-        set_checked_attribute(loader, "persistent_workers", True)
         vars(loader)["pilot"] = pilot
 
     def tell(self) -> None:
