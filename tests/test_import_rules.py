@@ -42,6 +42,7 @@ MAY_IMPORT: dict[str, set[str] | None] = {
     "doctor": PLAIN | {"errors", "host", "analysis", "measure"},
     "experiments": PLAIN | {"errors", "analysis", "plan"},
     "api": ANYTHING,
+    "pytest_plugin": ANYTHING,
     "leak_api": ANYTHING,
     "tune_api": ANYTHING,
     "cli": ANYTHING,
@@ -58,6 +59,7 @@ NOT_PURE = {
 MAY_IMPORT_TORCH = {
     "feedrate.measure.batch",
     "feedrate.measure.cached",
+    "feedrate.measure.causes.in_worker",
     "feedrate.measure.child",
     "feedrate.measure.configure",
     "feedrate.measure.device",

@@ -1,0 +1,181 @@
+"""The pass inside a worker, brought there by the loader's own collate function.
+
+That is called with the items of every batch, in every worker, however it was started and however
+long it lives, and it is pickled where the dataset is. Wrapped, it leaves seeds, order and items as
+they are. The workers but one only call the original.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from feedrate.measure.causes.inspection import Inspection
+from feedrate.measure.causes.inspector import Inspector
+from feedrate.memory_records import GrowthCause
+
+_PREFIX = "feedrate-causes-"
+_SUFFIX = ".json"
+
+
+class InspectingCollate:
+    """Collates as the original does, and has the worker ``number`` look at itself meanwhile.
+
+    What it sees is a file in ``folder``, written anew as more is seen.
+    """
+
+    def __init__(
+        self,
+        original: Callable[[Any], Any],
+        folder: str,
+        number: int,
+        seconds: float,
+        epoch_items: float | None,
+        expected: float | None,
+    ) -> None:
+        self.original = original
+        self._folder = folder
+        self._number = number
+        self._seconds = seconds
+        self._epoch_items = epoch_items
+        self._expected = expected
+        self._here: tuple[int, Inspector | None] | None = None
+
+    def __call__(self, items: Any) -> Any:
+        """Collate."""
+        inspector = self._inspector()
+        if inspector is None or inspector.is_over:
+            return self.original(items)
+        batch = self.original(items)
+        seen = inspector.inspection
+        inspector.passed(len(items) if isinstance(items, list | tuple) else 1)
+        if inspector.inspection is not seen:
+            _write(Path(self._folder), inspector.inspection)
+        return batch
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the original has of that name."""
+        if name == "original" or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.original, name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a worker that is spawned needs: no inspector of another process."""
+        return vars(self) | {"_here": None}
+
+    def _inspector(self) -> Inspector | None:
+        """Return the inspector of this process, ``None`` in all but the one worker."""
+        if self._here is None or self._here[0] != os.getpid():
+            self._here = os.getpid(), self._make()
+        return self._here[1]
+
+    def _make(self) -> Inspector | None:
+        from torch.utils.data import get_worker_info
+
+        info = get_worker_info()
+        if info is None or info.id != self._number:
+            return None
+        return Inspector(
+            f"worker {self._number}",
+            self._seconds,
+            named={"dataset": info.dataset, "collate_fn": self.original},
+            epoch_items=self._epoch_items,
+            expected=self._expected,
+        )
+
+
+class WorkerProbe:
+    """Connects a loader's worker with this process, until it is closed."""
+
+    def __init__(
+        self,
+        loader: Any,
+        *,
+        worker: int,
+        seconds: float,
+        epoch_items: float | None,
+        expected: float | None,
+    ) -> None:
+        self._process = f"worker {worker}"
+        self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._loader = loader
+        self._original = loader.collate_fn
+        loader.collate_fn = InspectingCollate(
+            loader.collate_fn, str(self._folder), worker, seconds, epoch_items, expected
+        )
+
+    def __enter__(self) -> WorkerProbe:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the worker has said all that it will."""
+        return any(each.is_complete for each in self._read())
+
+    def inspection(self) -> Inspection:
+        """Return what was seen; where workers come and go, by the one that saw most."""
+        seen = self._read()
+        if not seen:
+            return Inspection(
+                process=self._process,
+                growth=GrowthCause(process="worker", grown=0),
+                is_complete=False,
+            )
+        return max(seen, key=lambda each: (each.is_complete, bool(each.objects), each.items))
+
+    def close(self) -> None:
+        """Leave the loader as it was, and nothing on disk."""
+        if isinstance(self._loader.collate_fn, InspectingCollate):
+            self._loader.collate_fn = self._original
+        for each in self._folder.glob("*"):
+            each.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self._folder.rmdir()
+
+    def _read(self) -> list[Inspection]:
+        found = []
+        for path in self._folder.glob(f"*{_SUFFIX}"):
+            with contextlib.suppress(OSError, msgspec.MsgspecError):
+                found.append(msgspec.json.decode(path.read_bytes(), type=Inspection))
+        return found
+
+
+def probe_worker(
+    loader: Any,
+    *,
+    worker: int = 0,
+    seconds: float,
+    epoch_items: float | None = None,
+    expected: float | None = None,
+) -> WorkerProbe:
+    """Have one worker of a loader look at itself for so many seconds, from the next ``iter()`` on.
+
+    Workers that run already do not take part. ``epoch_items`` is how many items an epoch brings to
+    this worker, ``expected`` by how many bytes it was seen to grow with each.
+    """
+    return WorkerProbe(
+        loader, worker=worker, seconds=seconds, epoch_items=epoch_items, expected=expected
+    )
+
+
+def _write(folder: Path, inspection: Inspection) -> None:
+    """Write a whole file or none; a folder that is gone means that nobody asks any more."""
+    path = folder / f"{os.getpid()}{_SUFFIX}"
+    part = path.with_suffix(".part")
+    with contextlib.suppress(OSError):
+        part.write_bytes(msgspec.json.encode(inspection))
+        part.replace(path)

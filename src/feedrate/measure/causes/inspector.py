@@ -1,0 +1,205 @@
+"""The pass itself, inside the guilty process: looks at even distances, until it can be told."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from feedrate.analysis.causes import LEAST_SIGHTS, Sight, comparable, node_slope, rising_lines
+from feedrate.measure.causes import tracing
+from feedrate.measure.causes.candidates import Evaluation
+from feedrate.measure.causes.evaluating import Surroundings, evaluate
+from feedrate.measure.causes.inspection import Inspection
+from feedrate.measure.causes.lines import Lines
+from feedrate.measure.causes.looking import Looker
+from feedrate.memory_records import GrowthCause
+
+_KEPT = 16
+"""Of more looks than these every other one is dropped, and the distance doubled."""
+_EARLY_SIGHTS = 7
+_EARLY = 0.25
+"""A cause may be told after a quarter of the time, if there are enough looks."""
+MORE_SECONDS = 10.0
+"""Where the time is up and there are too few looks, it goes on for so long at most."""
+_COST = 3
+"""Between two looks lie so many times what one costs."""
+_MOST_LOOKS, _FEWEST_LOOKS = 40, 10
+"""So many looks fit into the time at most, and at least where what lies between them counts."""
+
+
+class Inspector:
+    """Watches one process from inside while its loop goes on.
+
+    Call `passed` at one point of the loop's body, always the same: after a step, or in a worker
+    when a batch is made. It begins with the second call.
+
+    Args:
+        process: "main" or "worker 0".
+        seconds: how long it may take, without the end of it, which takes some seconds; with too
+            few looks it goes on for up to ten seconds more.
+        named: objects to be told by name, as the dataset.
+        epoch_items: how many items an epoch brings to this process, where that is known; else the
+            epochs that end tell it.
+        expected: bytes by which the process was seen to grow with each of its items; else it is
+            seen here, beside the tracing.
+    """
+
+    def __init__(
+        self,
+        process: str,
+        seconds: float,
+        *,
+        named: Mapping[str, object] | None = None,
+        epoch_items: float | None = None,
+        expected: float | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.is_over = False
+        self.inspection = Inspection(process=process, growth=_nothing(process), is_complete=False)
+        self._seconds = seconds
+        self._epoch_items = epoch_items
+        self._expected = expected
+        self._clock = clock
+        self._lines = Lines()
+        self._surroundings = Surroundings(self._lines, named or {})
+        self._looker: Looker | None = None
+        self._traces = False
+        self._sights: list[Sight] = []
+        self._items = self._calls = self._epochs = self._epoch_begin = 0
+        self._stretch = 1
+        self._started = self._not_before = 0.0
+        self._collected_at = 0
+        self._evaluation: Evaluation | None = None
+
+    def passed(self, items: int) -> None:
+        """Take note that so many more items were passed."""
+        if self.is_over:
+            return
+        if self._looker is None:
+            self._start()
+            return
+        self._items += items
+        self._calls += 1
+        if self._calls % self._stretch == 0 and self._clock() >= self._not_before:
+            self._look(ends_epoch=False)
+
+    def epoch_ended(self) -> None:
+        """Take note that an epoch has ended: the moments after that can be compared."""
+        if self.is_over or self._looker is None:
+            return
+        self._epochs += 1
+        if self._epoch_items is None and self._epochs > 1:
+            self._epoch_items = self._items - self._epoch_begin
+        self._epoch_begin = self._items
+        if self._clock() >= self._not_before:
+            self._look(ends_epoch=True)
+
+    def close(self) -> None:
+        """End the pass wherever it is; `inspection` has what was seen until then."""
+        if self.is_over:
+            return
+        if self._looker is not None and self._evaluation is None:
+            self._sights.append(self._looker.look(self._items))
+            self._evaluate()
+        if self._evaluation is not None:
+            self._finish(is_complete=False)
+        self._stop()
+
+    def _start(self) -> None:
+        self._traces = tracing.start()
+        gc.callbacks.append(self._on_collection)
+        self._looker = Looker(self._lines)
+        self._started = self._clock()
+
+    def _stop(self) -> None:
+        self.is_over = True
+        if self._on_collection in gc.callbacks:
+            gc.callbacks.remove(self._on_collection)
+        if self._traces:
+            tracing.stop()
+        self._looker = None
+        self._sights.clear()
+
+    def _on_collection(self, phase: str, info: dict[str, Any]) -> None:
+        if phase == "stop" and info["generation"] == 2 and self._evaluation is None:
+            self._collected_at = self._items
+
+    def _look(self, *, ends_epoch: bool) -> None:
+        assert self._looker is not None, "there are no looks before the start"
+        begin = self._clock()
+        self._sights.append(self._looker.look(self._items, ends_epoch=ends_epoch))
+        now = self._clock()
+        apart = max(_COST * (now - begin), self._seconds / _MOST_LOOKS)
+        self._not_before = now + min(apart, self._seconds / _FEWEST_LOOKS)
+        if self._evaluation is not None:
+            self._finish(is_complete=True)
+            self._stop()
+        elif self._is_enough(now - self._started):
+            self._evaluate()
+            if not self._evaluation_waits():
+                self._finish(is_complete=True)
+                self._stop()
+        self._thin_out()
+
+    def _thin_out(self) -> None:
+        for ends in (True, False):
+            kept = [sight for sight in self._sights if sight.ends_epoch == ends]
+            if len(kept) > _KEPT:
+                dropped = {id(sight) for sight in kept[1::2]}
+                self._sights = [each for each in self._sights if id(each) not in dropped]
+                if not ends:
+                    self._stretch *= 2
+
+    def _is_enough(self, elapsed: float) -> bool:
+        sights = comparable(self._sights)
+        if elapsed >= self._seconds and len(sights) >= LEAST_SIGHTS:
+            return True
+        if elapsed >= self._seconds + MORE_SECONDS:
+            return True
+        if elapsed < _EARLY * self._seconds or len(sights) < _EARLY_SIGHTS - 1:
+            return False
+        if self.inspection.process == "main" and not sights[-1].ends_epoch:
+            return False  # what is given back when the epoch ends is not to be blamed
+        return bool(rising_lines(sights)) or node_slope(sights) > 0
+
+    def _evaluate(self) -> None:
+        assert self._looker is not None, "there is something to see by now"
+        sights = comparable(self._sights)
+        self._evaluation = evaluate(
+            sights,
+            tuple(self._sights),
+            self._expected or 0.0,
+            self._looker,
+            self._surroundings,
+            items=self._items,
+            since_collection=self._items - self._collected_at,
+        )
+        self._publish(is_complete=False)
+
+    def _evaluation_waits(self) -> bool:
+        return self._evaluation is not None and self._evaluation.waits()
+
+    def _finish(self, *, is_complete: bool) -> None:
+        if self._evaluation is not None and is_complete:
+            self._evaluation.look_again()
+        self._publish(is_complete=is_complete)
+        self._evaluation = None
+
+    def _publish(self, *, is_complete: bool) -> None:
+        evaluation = self._evaluation
+        if evaluation is None:
+            return
+        self.inspection = evaluation.inspection(
+            self.inspection.process,
+            epoch_items=self._epoch_items or self._items or 1,
+            expected=self._expected,
+            items=self._items,
+            seconds=self._clock() - self._started,
+            is_complete=is_complete,
+        )
+
+
+def _nothing(process: str) -> GrowthCause:
+    return GrowthCause(process="main" if process == "main" else "worker", grown=0)

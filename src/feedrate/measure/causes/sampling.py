@@ -1,0 +1,201 @@
+"""Objects that were allocated at given lines, found among all that live."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import sys
+import time
+import types
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+from feedrate.analysis.causes import Place
+from feedrate.measure.causes.naming import is_lru_cache, type_name
+from feedrate.measure.causes.tensors import is_tensor, storage_of
+
+_CHUNK = 500
+_KEPT = 5
+_ENOUGH = 0.3
+"""An object takes up to three blocks: an array its head, its data and its shape."""
+_WEIGHED = 50
+"""So many objects of a type are weighed."""
+_DEEP = 3
+"""How deep tuples are looked into that the collector does not track: they hold no containers."""
+
+
+@dataclass(slots=True)
+class Sample:
+    """What was found of one line: how many of which type, and some of those that take most.
+
+    ``above`` has the tuple around an object where the collector does not track it.
+    """
+
+    counts: Counter[type] = field(default_factory=Counter)
+    weighed: Counter[type] = field(default_factory=Counter)
+    kept: dict[type, list[object]] = field(default_factory=dict)
+    above: dict[int, object] = field(default_factory=dict)
+
+    def add(self, value: object, above: object | None) -> None:
+        """Take one object."""
+        cls = type(value)
+        self.counts[cls] += 1
+        if self.counts[cls] <= _WEIGHED:
+            self.weighed[cls] += size_of(value)
+        kept = self.kept.setdefault(cls, [])
+        if len(kept) < _KEPT:
+            kept.append(value)
+            if above is not None:
+                self.above[id(value)] = above
+
+    def leading(self) -> type | None:
+        """Return the type that takes most, ``None`` where nothing was found."""
+        return max(self.counts, key=self._size, default=None)
+
+    def _size(self, cls: type) -> float:
+        """Return what all of a type take, if the others are as the first of them."""
+        return self.counts[cls] * self.weighed[cls] / min(self.counts[cls], _WEIGHED)
+
+    def named(self) -> str | None:
+        """Return what the objects are."""
+        cls = self.leading()
+        return type_name(self.kept[cls][0]) if cls is not None else None
+
+    def objects(self) -> list[object]:
+        """Return the kept objects of the leading type, those first that live longest."""
+        cls = self.leading()
+        return self.kept[cls] if cls is not None else []
+
+    @property
+    def count(self) -> int:
+        """How many objects of the leading type there are."""
+        cls = self.leading()
+        return self.counts[cls] if cls is not None else 0
+
+
+def sample_lines(
+    place_of: Callable[[object], Place | None],
+    wanted: Mapping[Place, int],
+    kinds: Set[type],
+    roots: Iterable[object],
+    seconds: float,
+    clock: Callable[[], float] = time.thread_time,
+) -> dict[Place, Sample]:
+    """Return samples of the objects that were allocated at the wanted lines.
+
+    Of those that the collector tracks all are looked at that are of ``kinds``. What it does not
+    track, as bytes or an array, is found in what holds it: in those that are new, in what can be
+    reached from ``roots``, and in all the rest. It ends when there are objects for most of the
+    memory blocks that ``wanted`` has for each line, or after ``seconds`` of this thread's CPU time.
+    """
+    samples = {place: Sample() for place in wanted}
+    end = clock() + seconds
+    seen: set[int] = set()
+
+    def take(value: object, above: object | None = None) -> bool:
+        place = place_of(value)
+        if place in samples and id(value) not in seen:
+            seen.add(id(value))
+            samples[place].add(value, above)
+        return place is not None
+
+    def is_enough() -> bool:
+        found = ((sum(samples[place].counts.values()), count) for place, count in wanted.items())
+        return all(objects >= _ENOUGH * blocks for objects, blocks in found)
+
+    def take_what_holds(holders: Iterable[Any], until: float) -> None:
+        for chunk in _chunks(holders):
+            if clock() > until or is_enough():
+                return
+            for each in gc.get_referents(*chunk):
+                _take_untracked(each, take, None, 0)
+
+    tracked = _by_age()
+    new = [each for each in tracked if type(each) in kinds and take(each)]
+    take_what_holds(new, end)
+    until = clock() + max(0.0, end - clock()) / 2
+    take_what_holds(_reachable(roots, lambda: clock() > until), until)
+    take_what_holds(tracked, end)
+    return samples
+
+
+def size_of(value: object) -> int:
+    """Return the bytes of an object with its array or storage, without what it refers to."""
+    try:
+        size = sys.getsizeof(value)
+    except Exception:
+        return 0
+    if is_tensor(value):
+        storage = storage_of(value)
+        return size + (storage[1] if storage is not None else 0)
+    return size
+
+
+def _take_untracked(
+    value: object,
+    take: Callable[[object, object | None], bool],
+    above: object | None,
+    depth: int,
+) -> None:
+    if value is None or gc.is_tracked(value):
+        return
+    take(value, above)
+    if type(value) is tuple and depth < _DEEP:
+        for each in value:
+            _take_untracked(each, take, value, depth + 1)
+    elif type(value) is dict and depth < _DEEP:
+        for each in value.values():
+            _take_untracked(each, take, value, depth + 1)
+
+
+def _by_age() -> list[Any]:
+    """Return all tracked objects, those first that lived through most collections."""
+    return [each for generation in (2, 1, 0) for each in gc.get_objects(generation)]
+
+
+def _chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
+    rest = iter(values)
+    while chunk := list(itertools.islice(rest, _CHUNK)):
+        yield chunk
+
+
+def _reachable(roots: Iterable[object], is_late: Callable[[], bool]) -> Iterator[object]:
+    """Yield what can be reached from the roots, without entering modules, classes and code."""
+    closed = types.ModuleType | type | types.CodeType | types.FrameType
+    waiting = deque(roots)
+    seen: set[int] = {id(seen_by) for seen_by in waiting}
+    while waiting and not is_late():
+        value = waiting.popleft()
+        yield value
+        if isinstance(value, types.FunctionType):
+            below: Iterable[object] = gc.get_referents(
+                *(each for each in (value.__closure__, value.__defaults__) if each is not None)
+            )
+        elif is_lru_cache(value):
+            below = [each for each in gc.get_referents(value) if isinstance(each, dict)]
+        else:
+            below = gc.get_referents(value)
+        for each in below:
+            if gc.is_tracked(each) and id(each) not in seen and not isinstance(each, closed):
+                seen.add(id(each))
+                waiting.append(each)
+
+
+def user_roots(is_users: Callable[[str], bool]) -> list[object]:
+    """Return the globals of the user's modules, and the attributes of the classes in them.
+
+    ``is_users`` tells by a file's name.
+    """
+    found: list[object] = []
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if not isinstance(module, types.ModuleType) or not isinstance(file, str):
+            continue
+        if is_users(file):
+            found.append(vars(module))
+            for value in list(vars(module).values()):
+                if isinstance(value, type) and value.__module__ == module.__name__:
+                    found += list(vars(value).values())
+    return found
