@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from builders import make_facts
 from feedrate import store, tune_api
+from feedrate.cli import output
 from feedrate.cli.dry_run import copied_folder, in_copy
 from feedrate.cli.main import app
 from feedrate.cli.tune_options import parse_names, parse_seconds, parse_size
@@ -137,6 +138,41 @@ def test_ctrl_c_before_the_first_child_is_one_sentence(
 
     monkeypatch.setattr(tune_api, "gather", interrupted)
     assert "before anything was measured" in refused("train.py")
+
+
+def test_ctrl_c_within_a_save_keeps_what_was_saved_before(
+    loop: Loop, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+    write_through = os.fsync
+
+    def interrupted(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        write_through(descriptor)
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    (folder / "out").mkdir()
+    result = tune("-o", "out/x.json", "train.py")
+    assert isinstance(result.exception, Interrupted)
+    suite = store.load("out/x.json")
+    assert [benchmark.part for benchmark in suite.benchmarks][:2] == ["look", "ramp"]
+    assert sum(len(benchmark.runs) for benchmark in suite.benchmarks) == 3
+    assert [path.name for path in (folder / "out").iterdir()] == ["x.json"]
+
+
+def test_ctrl_c_while_the_result_is_shown_says_where_it_is(
+    loop: Loop, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(output, "print_result", interrupted)
+    result = tune("-o", "x y.json", "train.py")
+    assert isinstance(result.exception, Interrupted)
+    assert "feedrate report 'x y.json' shows it" in str(result.exception)
+    assert store.load("x y.json").recommendation is not None
 
 
 def test_limits_reach_the_children(loop: Loop, folder: Path) -> None:

@@ -45,6 +45,11 @@ class Output:
         self._stderr = notices()
         self._failed: OutputError | None = None
 
+    @property
+    def saved(self) -> Path | None:
+        """The file that the result was saved to, ``None`` as long as it was not."""
+        return self._file.path if self._file is not None and self._file.saved else None
+
     def save(self, suite: Suite) -> None:
         """Save the suite; called after every run."""
         if self._file is None:
@@ -112,9 +117,9 @@ class Output:
 
     def say_next(self, suite: Suite) -> None:
         """Say where the result is and the exact commands that use it."""
-        if self._file is None or not self._file.saved:
+        if self.saved is None:
             return
-        name = shlex.quote(str(self._file.path))
+        name = shlex.quote(str(self.saved))
         figure = " -o figure.png" if self._figure is None else ""
         say(f"saved: {name}")
         if suite.recommendation is not None:

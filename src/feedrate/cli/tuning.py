@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,7 @@ from feedrate.cli.result_options import (
 )
 
 if TYPE_CHECKING:
+    from feedrate.cli.output import Output
     from feedrate.measure.tune_watcher import TuneWatcher
     from feedrate.records import Suite
 
@@ -195,6 +197,7 @@ def tune(
     ram = parse_size(max_ram, "--max-ram") if max_ram is not None else None
     shm = parse_size(max_shm, "--max-shm") if max_shm is not None else None
     place = in_copy(target) if dry and target.endswith(".py") and not module else target
+    out: Output | None = None
     try:
         with (
             open_output(
@@ -244,7 +247,16 @@ def tune(
 
             tuned = out.watched(tune_progress(notices(), seconds), measure)
     except KeyboardInterrupt:
-        # a look that runs has its own way; this is before it
-        raise Interrupted("interrupted before anything was measured") from None
+        # a child that runs has its own way; this is before the first, or while a result is shown
+        raise Interrupted(_what_is_left(out)) from None
     if go_on and what.script is not None:
         continuing.go_on(what.script, tuned)
+
+
+def _what_is_left(out: Output | None) -> str:
+    """Return the sentence of a command that was interrupted between its children."""
+    saved = out.saved if out is not None else None
+    if saved is None:
+        return "interrupted before anything was measured"
+    name = shlex.quote(str(saved))
+    return f"interrupted; what was measured is kept: feedrate report {name} shows it"
