@@ -42,8 +42,8 @@ MAY_IMPORT: dict[str, set[str] | None] = {
     "doctor": PLAIN | {"errors", "host", "analysis", "measure"},
     "experiments": PLAIN | {"errors", "analysis", "plan"},
     "api": ANYTHING,
-    "pytest_plugin": ANYTHING,
     "leak_api": ANYTHING,
+    "pytest_plugin": ANYTHING,
     "tune_api": ANYTHING,
     "cli": ANYTHING,
 }

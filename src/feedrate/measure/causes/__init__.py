@@ -9,7 +9,12 @@ watch's end, in the guilty process alone:
   then iterate it as usual, until ``probe.is_over`` or the time is up; then ``probe.inspection()``,
   and ``probe.close()``.
 - `find_causes` does either for a loader and a step, epoch after epoch.
+- `CausesSession` does either around a target's own loop; `Causes` says in which process, and
+  `Caused` is the message with what was seen.
 
-All of them return an `Inspection`: what a `MemoryWatch` takes as ``causes`` and ``objects``. None
+``expected``, the bytes per item by which the watch saw the process grow, should be given where it
+is known: with it a cache is named too that is full before there are looks enough.
+
+All of them give an `Inspection`: what a `MemoryWatch` takes as ``causes`` and ``objects``. None
 of them changes the loader's seeds, order or items. Importing this package does not import torch.
 """
