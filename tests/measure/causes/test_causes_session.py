@@ -59,33 +59,6 @@ def inspected(
     return caused.inspection, said
 
 
-def test_the_main_process_of_a_script(growing: ModuleType) -> None:
-    loader = growing.make_loader(growing.Plain())
-
-    def script() -> None:
-        while True:
-            for batch in loader:
-                growing.keeps_batches(batch)
-
-    seen, said = inspected(Causes(seconds=SECONDS), script)
-    assert seen.is_complete
-    assert seen.objects[0].held_by[0] == "growing.BATCHES"
-    assert isinstance(said[-1], wire.Finished)
-    assert not tracemalloc.is_tracing()
-
-
-def test_a_dataset_without_workers_is_in_the_main_process(growing: ModuleType) -> None:
-    loader = growing.make_loader(growing.Small())
-
-    def script() -> None:
-        while True:
-            for _ in loader:
-                pass
-
-    seen, _ = inspected(Causes(seconds=SECONDS), script)
-    assert seen.objects[0].held_by[0] == "dataset.log"
-
-
 def test_a_local_variable_of_the_loop(growing: ModuleType) -> None:
     loader = growing.make_loader(growing.Plain())
 
@@ -95,11 +68,14 @@ def test_a_local_variable_of_the_loop(growing: ModuleType) -> None:
             for batch in loader:
                 losses.append(growing.MODEL(batch).sum())  # noqa: PERF401
 
-    seen, _ = inspected(Causes(seconds=SECONDS), script)
+    seen, said = inspected(Causes(seconds=SECONDS), script)
     cause = seen.objects[0]
     assert cause.file == __file__
     assert cause.held_by[0] == "losses in test_a_local_variable_of_the_loop.script()"
     assert cause.type_name == "torch.Tensor scalar float32 with its graph"
+    assert seen.is_complete
+    assert isinstance(said[-1], wire.Finished)
+    assert not tracemalloc.is_tracing()
 
 
 def test_a_worker_of_loaders_that_are_made_anew(growing: ModuleType) -> None:

@@ -6,7 +6,6 @@ The times are only bounds on how long the loops run: what is asserted are lines,
 from __future__ import annotations
 
 import gc
-import threading
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,14 +101,9 @@ def test_a_step_that_keeps_something(
     assert cause.process == "main"
     batches = growing.ITEMS / 8
     assert cause.count >= 0.7 * batches
-
-
-def test_what_a_graph_keeps_counts_as_the_losss(growing: ModuleType) -> None:
-    loader = growing.make_loader(growing.Plain())
-    cause = leading(find_causes(loader, growing.keeps_losses, seconds=SECONDS))
-    # of each batch the input, 8 × 8, and the output, 8 × 64, wait for a backward pass
-    least = (8 * 8 + 8 * 64) * 4
-    assert cause.bytes_per_epoch / cause.count >= least
+    if step == "keeps_losses":
+        # of each batch the input, 8 × 8, and the output, 8 × 64, wait for a backward pass
+        assert cause.bytes_per_epoch / cause.count >= (8 * 8 + 8 * 64) * 4
 
 
 def test_a_sum_of_losses_is_a_graph_that_grows(growing: ModuleType) -> None:
@@ -142,19 +136,15 @@ def test_a_harmless_dataset_gives_no_cause(growing: ModuleType, kind: str) -> No
     assert found.objects == ()
     assert found.growth.traced == 0
     assert found.growth.file is None
+    assert not tracemalloc.is_tracing()
+    assert not [each for each in gc.callbacks if "feedrate" in getattr(each, "__module__", "")]
+    assert gc.get_debug() == 0
 
 
 def test_what_is_given_back_with_each_epoch_gives_no_cause(growing: ModuleType) -> None:
     loader = growing.make_loader(growing.Plain())
     step = growing.PerEpoch(len(loader))
     assert find_causes(loader, step, seconds=SECONDS).objects == ()
-
-
-def test_nothing_stays_switched_on(growing: ModuleType) -> None:
-    find_causes(growing.make_loader(growing.Plain()), seconds=0.1)
-    assert not tracemalloc.is_tracing()
-    assert not [each for each in gc.callbacks if "feedrate" in getattr(each, "__module__", "")]
-    assert gc.get_debug() == 0
 
 
 def test_an_error_of_the_step_ends_the_pass(growing: ModuleType) -> None:
@@ -174,18 +164,6 @@ def test_a_loader_without_batches_is_no_loop_without_end(growing: ModuleType) ->
     found = find_causes([], seconds=60.0)
     assert not found.is_complete
     assert found.objects == ()
-
-
-def test_a_thread_of_the_program_does_no_harm(growing: ModuleType) -> None:
-    stop = threading.Event()
-    thread = threading.Thread(target=stop.wait)
-    thread.start()
-    try:
-        found = find_causes(growing.make_loader(growing.Small()), seconds=SECONDS)
-    finally:
-        stop.set()
-        thread.join()
-    assert_made_at(leading(found), "small")
 
 
 WORKERS = [

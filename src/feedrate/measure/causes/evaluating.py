@@ -220,7 +220,9 @@ def _candidate(
 
 
 def _hold(value: object, sample: Sample, holders: Holders) -> Held:
-    return holders.find(value, sample.above, _HOLD_SECONDS)
+    """Return what holds one of several objects; a variable that is it holds the latest alone."""
+    held = holders.find(value, sample.above, _HOLD_SECONDS)
+    return Held() if sample.count > 1 and len(held.way) == 1 else held
 
 
 def _share(objects: int, blocks: int) -> float:

@@ -71,6 +71,7 @@ class Inspector:
         self._stretch = 1
         self._started = self._not_before = 0.0
         self._collected_at = 0
+        self._evaluated_at = -1
         self._evaluation: Evaluation | None = None
 
     def passed(self, items: int) -> None:
@@ -93,7 +94,7 @@ class Inspector:
         if self._epoch_items is None and self._epochs > 1:
             self._epoch_items = self._items - self._epoch_begin
         self._epoch_begin = self._items
-        if self._clock() >= self._not_before:
+        if self._clock() >= self._not_before and self._items > self._evaluated_at:
             self._look(ends_epoch=True)
 
     def close(self) -> None:
@@ -177,6 +178,9 @@ class Inspector:
             since_collection=self._items - self._collected_at,
         )
         self._publish(is_complete=False)
+        # The second look: as long after this as two looks are apart at most, and a batch later.
+        self._evaluated_at = self._items
+        self._not_before = self._clock() + self._seconds / _FEWEST_LOOKS
 
     def _evaluation_waits(self) -> bool:
         return self._evaluation is not None and self._evaluation.waits()
