@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 import msgspec
-from scipy.stats import theilslopes
 
 from feedrate.analysis.conditions import (
     Condition,
@@ -147,6 +146,8 @@ def _drift(suite: Suite) -> Finding | None:
     places, rates = _relative_rates(suite)
     if len(rates) < FEWEST_FOR_DRIFT or len(set(places)) < 2:
         return None
+    from scipy.stats import theilslopes  # as in `stats`: not before it is needed
+
     slope, _, low, high = theilslopes(rates, places, alpha=LEVEL)
     length = max(places) - min(places)
     total = float(slope) * length

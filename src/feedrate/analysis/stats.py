@@ -3,6 +3,9 @@
 Rates of runs are few, skewed and have outliers, so medians are compared, and intervals come from
 the percentile bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter
 13) with a fixed seed: the same file gives the same sentences again.
+
+SciPy is imported where an interval is computed: that takes a second, which nobody is to wait before
+anything is measured.
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import bootstrap, t
 
 LEVEL = 0.95
 ENOUGH_RUNS = 5
@@ -133,6 +135,8 @@ def surely_higher(a: Sequence[float], b: Sequence[float], *, level: float = LEVE
     logs = np.log(np.asarray(a) / np.asarray(b))
     if logs.size < 2:
         return False
+    from scipy.stats import t
+
     error = float(np.std(logs, ddof=1)) / math.sqrt(logs.size)
     return float(np.mean(logs)) > float(t.ppf((1 + level) / 2, logs.size - 1)) * error
 
@@ -189,6 +193,8 @@ def _bootstrap(
         # Nothing to resample: an interval without width, and no warning about it.
         only = float(statistic(*(np.array(sample) for sample in samples)))
         return Interval(low=only, high=only, level=level)
+    from scipy.stats import bootstrap
+
     result = bootstrap(
         samples,
         statistic,
