@@ -274,7 +274,7 @@ FAULTS: dict[str, tuple[Callable[[], TargetFacts], str, str]] = {
         "warning",
     ),
     "load": (
-        lambda: make_target(setup=make_setup(cpus=2.0), loop=SLOW),
+        lambda: make_target(items=make_items(median=0.02, p99=0.03, longest=0.03), loop=SLOW),
         "speed.load_bound",
         "info",
     ),

@@ -11,6 +11,7 @@ from feedrate.doctor import (
     target_checks_randomness,
     target_checks_settings,
     target_checks_speed,
+    target_checks_workers,
 )
 from feedrate.doctor.checks import Check
 
@@ -22,5 +23,6 @@ CHECKS: tuple[Check, ...] = (
     *target_checks_settings.CHECKS,
     *target_checks_memory.CHECKS,
     *target_checks_speed.CHECKS,
+    *target_checks_workers.CHECKS,
     *target_checks_items.CHECKS,
 )

@@ -32,6 +32,12 @@ def _failing(facts: DoctorFacts) -> Finding | None:
     error = target.broken.error if target.broken is not None else target.error
     if error is None or error.kind == "interrupted":
         return None
+    if error is target.error and error.kind == "timeout":
+        return _silent(target, error)
+    return _explained(facts, target, error)
+
+
+def _explained(facts: DoctorFacts, target: TargetFacts, error: RunError) -> Finding | None:
     program = ProgramFacts(
         exit_codes=target.broken.exit_codes if target.broken is not None else (),
         pending=_pending(target),
@@ -54,6 +60,21 @@ def _failing(facts: DoctorFacts) -> Finding | None:
         machine=finding.machine,
         evidence=(*finding.evidence, *_item_evidence(target)),
         quote=quote(finding.quote),
+    )
+
+
+def _silent(target: TargetFacts, error: RunError) -> Finding | None:
+    """Say what it means that the child said nothing more: its loop hung, or time was short."""
+    if target.loop is not None:
+        return None  # a trial hung, not the loader
+    if target.setup is not None and target.items is None:
+        return _unknown(target, error)
+    return found(
+        "doctor.no_time",
+        "info",
+        "the target was not examined: it had no batch before the time was up",
+        why=error.sentence,
+        remedy="give it more time: --budget 2m",
     )
 
 

@@ -121,7 +121,8 @@ class Items(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Items read one by one in a process of their own.
 
     ``longest_again`` is what the worst item takes when it is read once more.
-    ``cpu_share`` is CPU time over wall time, of all threads. ``descriptors`` is by how many the
+    ``cpu_share`` is CPU time over wall time, of all threads; time in which other programs had the
+    CPUs is left out. ``descriptors`` is by how many the
     open ones rose. ``beyond`` tells that the last index that ``len()`` promises raised an
     IndexError. ``batched_seconds`` is what an item takes where an inner dataset's ``__getitems__``,
     which the outer one hides, is asked for a batch.

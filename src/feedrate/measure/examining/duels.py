@@ -90,9 +90,15 @@ def duel(
     *,
     seconds: float,
     epochs: bool,
+    warm: bool = False,
 ) -> Duel:
-    """Measure both in turn. ``seconds`` is a window's; whole epochs take what they take."""
+    """Measure both in turn. ``seconds`` is a window's; whole epochs take what they take.
+
+    ``warm``: before whole epochs each is iterated once, so that kept workers have started.
+    """
     sides = [_Side(each, step, epochs=epochs) for each in (own, other)]
+    for side in sides if epochs and warm else ():
+        side.rate(seconds)
     rates: tuple[list[float], list[float]] = ([], [])
     for turn in range(_ROUNDS):
         for place in (0, 1) if turn % 2 == 0 else (1, 0):

@@ -9,30 +9,29 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Callable, Iterable
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
 from torch.utils.data import DataLoader
 
 from feedrate.measure.blame import one_line, text_of
 from feedrate.measure.examined import (
-    BadItem,
     Broken,
     Handles,
     Items,
     Loop,
     Objects,
     Part,
-    Randomness,
     Setup,
-    Stream,
     Untried,
 )
-from feedrate.measure.examining import randomness, staleness, starting, streams
+from feedrate.measure.examining import starting
 from feedrate.measure.examining.alarm import Alarm, TooLong, kill_workers
+from feedrate.measure.examining.correctness import NO_FORK, CorrectnessTrials
+from feedrate.measure.examining.culprit import STALL_SECONDS, find_culprit
 from feedrate.measure.examining.handles import find_handles
-from feedrate.measure.examining.indices import choose, is_plain
-from feedrate.measure.examining.items import anonymous_bytes, read_items
+from feedrate.measure.examining.indices import is_plain
+from feedrate.measure.examining.items import read_items
 from feedrate.measure.examining.looping import run_loop
 from feedrate.measure.examining.objects import count_objects
 from feedrate.measure.examining.pickling import try_pickling
@@ -48,11 +47,6 @@ _PATIENCE_SECONDS, _PATIENCE_SHARE = 15.0, 0.4
 _PROBE_GRACE = 4.0
 _RESERVE = 1.0
 """Seconds before the end after which nothing is begun."""
-_STALL = 4.0
-"""After how long an item that does not come is given up. Not in the loop, which has more time."""
-_KEPT_AT_MOST = 1 << 30
-_DRAWS = 16
-_NO_FORK = "it needs a process that is forked, which this platform has not"
 
 
 class Examiner:
@@ -101,7 +95,7 @@ class Examiner:
         if self.setup.unguarded and self.loader.num_workers == 0:
             self.untried("trials with workers", self.setup.unguarded)
         else:
-            self._try_correctness()
+            CorrectnessTrials(self).run()
         SpeedTrials(self).run()
 
     def run_after_failure(self) -> None:
@@ -155,7 +149,7 @@ class Examiner:
     def probe(self, what: str, seconds: float, work: Work, stall: float = math.inf) -> Told | None:
         """Return what a probe told; ``None`` where there was none."""
         if not AVAILABLE:
-            self.untried(what, _NO_FORK)
+            self.untried(what, NO_FORK)
             return None
         limit = min(seconds, self.left())
         if limit < 0.2:
@@ -200,7 +194,7 @@ class Examiner:
             "items",
             3 * seconds + _PROBE_GRACE,
             lambda tell, place: read_items(self.loader, seconds, tell, place),
-            stall=_STALL,
+            stall=STALL_SECONDS,
         )
         if told is None or self.items is not None or told.end == "done":
             return
@@ -246,102 +240,9 @@ class Examiner:
         return slow or (broken.batches == 0 and (broken.busy or starts))
 
     def _find_culprit(self) -> None:
-        """Look for the item that fails alone: in order, up to where the loop can have come."""
-        told = self._suspect
-        if told is None:
-            if not AVAILABLE or self.left() < 0.5:
-                return
-            told = run_probe(self._read_all, min(6.0, self.left()), stall=_STALL)
-        if told.end == "done" or told.at < 0 or (told.end == "hung" and not self._stood(told)):
+        if self._suspect is None and self.left() < 0.5:
             return
-        self.tell(
-            BadItem(
-                index=told.at,
-                end=told.end,
-                headline=told.headline,
-                text=told.text,
-                seconds=told.stood,
-            )
-        )
-
-    def _stood(self, told: Told) -> bool:
-        """Tell whether a probe hung on one item, and did not only run out of time."""
         median = self.items.median if self.items is not None else 0.0
-        return told.stood > max(2.0, 100 * median)
-
-    def _read_all(self, _: Any, place: Any) -> None:
-        dataset: Any = self.loader.dataset
-        before = anonymous_bytes()
-        for number, item in enumerate(self._all_indices()):
-            place.at = item if isinstance(item, int) else number
-            if not self.setup.facts.iterable:
-                dataset[item]
-            if number % 16 == 0 and anonymous_bytes() - before > _KEPT_AT_MOST:
-                return
-
-    def _all_indices(self) -> Iterable[Any]:
-        if self.setup.facts.iterable:
-            return (number for number, _ in enumerate(cast(Any, self.loader.dataset)))
-        length = self.setup.facts.dataset_length or 0
-        return range(length) if is_plain(self.loader) else choose(self.loader, 512)
-
-    # Correctness
-
-    def _try_correctness(self) -> None:
-        if self.setup.facts.iterable:
-            self._try_stream()
-            return
-        self._try_randomness()
-        if self.loader.num_workers and self.loader.persistent_workers and is_plain(self.loader):
-            self.attempt(
-                "changes between epochs", 2.0, lambda: staleness.try_set_epoch(self.loader)
-            )
-
-    def _try_randomness(self) -> None:
-        indices = choose(self.loader, _DRAWS)[:_DRAWS]
-        median = self.items.median if self.items is not None else 0.0
-        if median:
-            indices = indices[: max(3, int(2.0 / (4 * median)))]
-        known: list[Randomness] = []
-
-        def find(tell: Any, place: Any) -> None:
-            randomness.find_sources(self.loader, indices[:8], tell, place)
-
-        if not AVAILABLE:
-            self.untried("random numbers", _NO_FORK)
-            return
-        told = run_probe(find, min(8.0, max(0.2, self.left())))
-        known = [part for part in told.parts if isinstance(part, Randomness)]
-        for part in told.parts:
-            if isinstance(part, Untried):
-                self.tell(part)
-        if not known or not known[0].sources:
-            for part in known:
-                self.tell(part)  # items draw from nothing that is known
-            return
-        self.attempt(
-            "random numbers",
-            3.0 + 8 * median * len(indices) / 2,
-            lambda: randomness.compare(self.loader, indices, known[0].sources),
-        )
-
-    def _try_stream(self) -> None:
-        seconds = min(2.0, 0.1 * self.budget)
-        found: list[Stream] = []
-
-        def count(tell: Any, place: Any) -> None:
-            streams.count_alone(self.loader, seconds, tell, place)
-
-        if not AVAILABLE:
-            self.untried("sharing a stream out", _NO_FORK)
-            return
-        told = run_probe(count, min(2 * seconds + _PROBE_GRACE, max(0.2, self.left())))
-        found = [part for part in told.parts if isinstance(part, Stream)]
-        if not found:
-            self.untried("sharing a stream out", f"iterating it alone {told.end}")
-            return
-        self.attempt(
-            "sharing a stream out",
-            seconds + 1.0,
-            lambda: streams.count_shares(self.loader, found[0], 2 * seconds),
-        )
+        bad = find_culprit(self.loader, self._suspect, median, self.left())
+        if bad is not None:
+            self.tell(bad)

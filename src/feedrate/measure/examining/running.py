@@ -15,6 +15,7 @@ from feedrate.loader.dataloader import DataLoader as ElasticLoader
 from feedrate.measure import wire
 from feedrate.measure.configure import default_start_method, read_facts
 from feedrate.measure.examined import Part, Setup
+from feedrate.measure.examining.alarm import kill_workers
 from feedrate.measure.examining.examiner import Examiner
 from feedrate.measure.examining.twins import replaced
 from feedrate.measure.examining.walking import name_of
@@ -32,6 +33,7 @@ def examine_factory(
     """Examine a factory's loader and say that it is done."""
     make_examiner(asked, send, replaced(loader), step).run()
     send(wire.Finished())
+    kill_workers()  # those of trials that were given up; torch would wait for each of them
 
 
 def make_examiner(

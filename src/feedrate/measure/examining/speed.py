@@ -22,9 +22,12 @@ _WAITS = 0.1
 _WORTH = 0.85
 """What a loop without workers has to take at most, by its items' own time, to be tried."""
 _FASTER = 1.15
-_SLOW_START = 0.4
+_SLOW_START, _COSTLY_START = 0.4, 1.0
+_SLOW_ITEM = 1e-3
 _IDLE, _BUSY = 0.4, 1.3
 """CPU time over wall time of an item below which it waits, and above which it has threads."""
+_SETTLED = 1.0
+"""Seconds after which workers that are spawned have all imported what they need."""
 _THREADS = 3
 """A worker has one, and one more that sends its batches."""
 _MANY_BYTES = 96 << 20
@@ -49,14 +52,17 @@ class SpeedTrials:
         step = sum(loop.steps) / len(loop.steps) if loop.steps else 0.0
         self._wait_share = wait / max(wait + step, 1e-9)
         self._step, self._batch = step, wait + step
-        self._try_threads()
         if self._loader.num_workers:
             fewer = self._try_fewer()
+            self._try_threads()
+            if loop.startup > _COSTLY_START:
+                self._try_starts()
             if fewer is None or not (fewer.is_clear and fewer.gain > _FASTER):
                 self._try_without_workers()
                 self._try_more()
             self._try_prefetch()
-            self._try_starts()
+            if loop.startup <= _COSTLY_START:
+                self._try_starts()
         else:
             self._try_workers()
 
@@ -85,20 +91,32 @@ class SpeedTrials:
     def _try_fewer(self) -> Duel | None:
         count = max(1, int(self._all.setup.cpus))
         if self._loader.num_workers > count and self._wait_share >= _WAITS:
+            if self._waits():
+                return self._duel("fewer", count, self._kept(count), own=self._kept())
             return self._duel("fewer", count, with_workers(self._loader, count))
         return None
+
+    def _waits(self) -> bool:
+        """Tell whether items wait for something and hardly compute."""
+        items = self._all.items
+        return items is not None and items.cpu_share < _IDLE and items.median > _SLOW_ITEM
+
+    def _kept(self, count: int | None = None) -> DataLoader[Any]:
+        """Return a copy whose workers stay: for their rate, and not what many take to start."""
+        workers = self._loader.num_workers if count is None else count
+        return twin(self._loader, num_workers=workers, persistent_workers=True)
 
     def _try_more(self) -> None:
         items, own = self._all.items, self._loader.num_workers
         if items is None or self._wait_share < _WAITS or self._all.setup.facts.iterable:
             return
         cpus = int(self._all.setup.cpus)
-        waits = items.cpu_share < _IDLE and items.median > 1e-3
+        waits = self._waits()
         if own > cpus and not waits:
             return
         more = min(_MOST_WORKERS, max(4 * own, 8)) if waits else cpus
         if more > own and self._batch > _COSTLY_BATCH:
-            self._duel("more", more, with_workers(self._loader, more))
+            self._duel("more", more, self._kept(more), own=self._kept())
 
     def _try_threads(self) -> None:
         items, loop = self._all.items, self._all.loop
@@ -106,7 +124,8 @@ class SpeedTrials:
             return
         if loop.worker_threads is not None and loop.worker_threads < _THREADS:
             return
-        if items.cpu_share > _BUSY or (loop.worker_cpu_share or 0.0) > _BUSY:
+        used = loop.worker_cpu_share or 0.0
+        if items.cpu_share > _BUSY or (used > _BUSY and loop.seconds > _SETTLED):
             other = replaced(self._loader)
             other.worker_init_fn = OneThread(self._loader.worker_init_fn)
             self._duel("one_thread", 1, other)
@@ -124,7 +143,7 @@ class SpeedTrials:
 
     def _try_starts(self) -> None:
         loop, loader = self._all.loop, self._loader
-        if loop is None or loop.startup < _SLOW_START:
+        if loop is None or loop.startup < _SLOW_START or not loader.num_workers:
             return
         method = self._all.setup.facts.start_method
         own = loop.later_startup if loop.later_startup is not None else loop.startup
@@ -139,9 +158,15 @@ class SpeedTrials:
                 kept = starting.kept_start(loader, batches + 1)
             return Starts(own=own, empty=empty, kept=kept)
 
-        self._all.attempt("the start of workers", 3 * loop.startup, starts)
+        self._all.attempt("the start of workers", 2 * loop.startup, starts)
 
-    def _duel(self, question: Question, value: int, other: DataLoader[Any]) -> Duel | None:
+    def _duel(
+        self,
+        question: Question,
+        value: int,
+        other: DataLoader[Any],
+        own: DataLoader[Any] | None = None,
+    ) -> Duel | None:
         loop = self._all.loop
         assert loop is not None
         queued = max(waiting_batches(self._loader), waiting_batches(other))
@@ -155,18 +180,26 @@ class SpeedTrials:
             self._all.untried(what, "an epoch has too few batches for a fair window")
             return None
         seconds = _WINDOW_SECONDS
-        needs = 4 * epoch if short and epoch else 4 * (seconds + queued * self._batch) + 1.0
+        needs = (
+            (4 if own is None else 5) * epoch
+            if short and epoch
+            else 4 * (seconds + queued * self._batch) + 1.0
+        )
         part = self._all.attempt(
             what,
             min(needs, 20.0),
             lambda: duel(
-                question, value, self._own(), other, self._all.step, seconds=seconds, epochs=short
+                question,
+                value,
+                own or replaced(self._loader),
+                other,
+                self._all.step,
+                seconds=seconds,
+                epochs=short,
+                warm=own is not None,
             ),
         )
         return part if isinstance(part, Duel) else None
-
-    def _own(self) -> DataLoader[Any]:
-        return replaced(self._loader)
 
     def _window_batches(self) -> int:
         return int(_WINDOW_SECONDS / max(self._batch, 1e-6))

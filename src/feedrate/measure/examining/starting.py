@@ -9,7 +9,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from feedrate.measure.examined import SamplerCost
-from feedrate.measure.examining.items import anonymous_bytes
+from feedrate.measure.examining.keeping import anonymous_bytes
 from feedrate.measure.examining.probe import Place, Tell
 from feedrate.measure.examining.twins import replaced
 
