@@ -20,6 +20,7 @@ from feedrate import store
 from feedrate.analysis.growth import FEWEST_EPOCHS
 from feedrate.analysis.leak_suite import grows, judge_leaks
 from feedrate.analysis.leaks import epochs_wanted
+from feedrate.analysis.suspects import suspects
 from feedrate.analysis.tuned import own_settings
 from feedrate.errors import (
     FeedrateError,
@@ -37,6 +38,7 @@ from feedrate.measure.executor import Executor, Outcome, SubprocessExecutor
 from feedrate.measure.leak_watcher import LeakWatcher
 from feedrate.measure.manager import make_run
 from feedrate.measure.memory_observer import MemoryObserver
+from feedrate.measure.second_pass import with_causes
 from feedrate.measure.wire import ChildSpec, Leaks
 from feedrate.plan import bounds
 from feedrate.records import Benchmark, Finding, Metadata, Procedure, Run, RunError, Suite
@@ -191,6 +193,7 @@ def check_asked(
         started_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
     watcher = watcher or LeakWatcher()
+    explainer = executor or SubprocessExecutor()
     executor = executor or SubprocessExecutor(
         lambda: MemoryObserver(epochs_wanted, FEWEST_EPOCHS, duty, watcher.looked)
     )
@@ -202,12 +205,20 @@ def check_asked(
         max_batches=max_batches,
         duty=duty,
     )
-    outcome = executor.execute(
-        _spec(what, procedure, seed, workers, asked_for),
-        timeout=timeout,
-        on_message=watcher.message,
-    )
+    spec = _spec(what, procedure, seed, workers, asked_for)
+    outcome = executor.execute(spec, timeout=timeout, on_message=watcher.message)
     suite = answered(_suite(metadata, procedure, outcome))
+    if outcome.watch is not None and outcome.error is None and suspects(outcome.watch):
+        watcher.explaining()
+        watch = with_causes(
+            outcome.watch,
+            spec,
+            loader=outcome.used.training_loader if outcome.used is not None else None,
+            executor=explainer,
+            timeout=timeout,
+            on_message=watcher.message,
+        )
+        suite = answered(msgspec.structs.replace(suite, watch=watch))
     if suite.watch is not None:
         try:
             (save or (lambda _: None))(suite)

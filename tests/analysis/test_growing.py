@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -209,3 +210,17 @@ def test_workers_of_an_epoch_that_has_not_ended_are_judged_by_what_there_is() ->
     grown = {each.code: each for each in everything(watch) if each.is_growing}
     assert "memory.fd_growth_worker" in grown
     assert not grown["memory.fd_growth_worker"].within_epoch
+
+
+def test_a_cache_that_filled_long_ago_is_seen_in_the_first_epochs() -> None:
+    """Two workers, each of which lacks half as much with each epoch; later looks are rare."""
+    watch = make_watch(
+        epochs=65,
+        phases=2,
+        items=300,
+        worker=lambda time: 80 * MIB + 70 * MIB * (1 - 0.5 ** math.floor(time + 0.999)),
+        dataset_length=300,
+    )
+    seldom = tuple(each for each in watch.looks if each.epoch < 18 or each.epoch % 4 == 0)
+    grown = everything(msgspec.structs.replace(watch, looks=seldom))
+    assert "memory.dataset_cache_growth" in {each.code for each in grown if each.is_growing}

@@ -96,7 +96,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def executes(monkeypatch: pytest.MonkeyPatch, script: Script) -> FakeExecutor:
     made = FakeExecutor(script)
-    monkeypatch.setattr(leak_api, "SubprocessExecutor", lambda observer: made)
+    monkeypatch.setattr(leak_api, "SubprocessExecutor", lambda *observer: made)
     return made
 
 

@@ -12,10 +12,16 @@ import msgspec
 
 from feedrate.analysis import figures
 from feedrate.analysis.figures import Figure, of_main, of_workers
+from feedrate.analysis.filling import filling_cache
 from feedrate.analysis.forecast import Forecast, forecast
 from feedrate.analysis.growth import Growth, Scale, growth
-from feedrate.analysis.levelling import levelling
-from feedrate.analysis.phases import Series, epoch_items, life_series, series, workers_stay
+from feedrate.analysis.phases import (
+    Series,
+    epoch_items,
+    life_series,
+    series,
+    workers_stay,
+)
 from feedrate.analysis.stats import Interval
 from feedrate.memory_records import GrowthCause, MemoryWatch
 
@@ -26,9 +32,6 @@ _FAR_EPOCHS = 1000
 """What reaches a limit after more epochs than this may hide in noise; it is told how much."""
 _OPEN_FILE = 16 * 1024
 """An open file takes a few kibibytes of memory: its object and its buffer."""
-_CACHE_RATIO = 0.12
-_CACHE_ITEM = 1024.0
-"""A cache is one that keeps a kibibyte or more of each item."""
 
 _NEED_A_CAUSE = frozenset({"memory.main_step_growth", "memory.worker_growth"})
 """Where these level off, and nothing tells what grows, it is as likely a warm-up."""
@@ -116,11 +119,13 @@ def _workers(watch: MemoryWatch) -> list[Grown]:
     if made is None:
         return []
     code = _code_of(cause, "memory.worker_growth")
-    if fills_like_a_cache(watch, made):
+    curve = None if made.within_epoch else filling_cache(watch)
+    if curve is not None:
         code = _code_of(cause, "memory.dataset_cache_growth")
-        if made.growth.verdict == "none":
+        if made.growth.verdict in ("none", "undecided"):
             # It has filled by now: a copy of the dataset in each worker all the same.
-            levelled = msgspec.structs.replace(made.growth, verdict="levels_off")
+            filled = msgspec.structs.replace(curve, remaining=0.0)
+            levelled = msgspec.structs.replace(made.growth, verdict="levels_off", curve=filled)
             made = msgspec.structs.replace(made, growth=levelled)
     return _coded(watch, made, code, _memory(watch))
 
@@ -176,26 +181,6 @@ def _device(watch: MemoryWatch) -> list[Grown]:
     if tensors is None or not tensors.is_growing:
         found += _coded(watch, cache, "memory.device_cache", limit)
     return found + _coded(watch, pinned, "memory.pinned_cache", _memory(watch))
-
-
-def fills_like_a_cache(watch: MemoryWatch, made: Grown) -> bool:
-    """Tell whether the workers grow as a cache of the dataset does that each fills for itself.
-
-    With shuffling a worker gets a 1/N part of all items each epoch, whichever it had before: of
-    what it lacks it gets that part, so that each epoch adds 1 − 1/N of what the one before did.
-    """
-    values, count = made.series.values, watch.num_workers
-    curve = levelling(values[1:])
-    if curve is None or count < 2 or made.within_epoch or not watch.dataset_length:
-        return False
-    # The curve begins with the second epoch, which adds (1 - 1/N) / N of the whole.
-    whole = curve.first_step * count / (1 - 1 / count)
-    first_epoch = values[1] - values[0]
-    return (
-        abs(curve.ratio - (1 - 1 / count)) <= _CACHE_RATIO
-        and whole >= _CACHE_ITEM * watch.dataset_length
-        and whole / count / 2 <= first_epoch <= 2 * whole / count
-    )
 
 
 def _of_bytes(

@@ -124,6 +124,21 @@ def _bin(phase: float) -> int:
     return round(phase * BINS)
 
 
+def early_series(watch: MemoryWatch, figure: Figure) -> Series | None:
+    """Return a figure's series over the first epochs, as long as each was looked at.
+
+    What fills up does so there, and later epochs may be looked at seldom.
+    """
+    epochs = sorted({look.epoch for look in watch.looks if look.epoch < watch.complete_epochs})
+    count = next((n for n, epoch in enumerate(epochs) if n != epoch), len(epochs))
+    looks = [
+        (look, value)
+        for look in watch.looks
+        if look.epoch < count and (value := figure(look)) is not None
+    ]
+    return _by_epoch(looks, watch) if looks else None
+
+
 def _by_epoch(looks: Sequence[tuple[MemoryLook, float]], watch: MemoryWatch) -> Series | None:
     found: dict[int, dict[int, float]] = {}
     for look, value in looks:

@@ -36,6 +36,10 @@ class PlainLeakProgress(LeakWatcher):
             self._said_at = now
             self.say(self.describe(look))
 
+    def explaining(self) -> None:
+        """Say that more children follow."""
+        self.say("watched; what grows is looked into")
+
     def note(self, text: str) -> None:
         """Say it."""
         self.say(f"note: {text}")

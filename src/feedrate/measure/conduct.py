@@ -12,6 +12,7 @@ import msgspec
 from feedrate.measure import wire
 from feedrate.measure.after_import import after_import
 from feedrate.measure.blame import one_line, text_of
+from feedrate.measure.causes.inspection import Causes
 from feedrate.measure.script import run_script
 from feedrate.records import LoaderFacts, RunError
 
@@ -139,6 +140,7 @@ def make_session(
     started: float | None = None,
 ) -> Any:
     """Return the session that a spec asks for."""
+    from feedrate.measure.causes.session import CausesSession
     from feedrate.measure.examining.session import ExamineSession
     from feedrate.measure.look import LookSession
     from feedrate.measure.memory_session import MemorySession
@@ -159,6 +161,8 @@ def make_session(
         return StaticSession(send, session, spec.settings, **options)
     if isinstance(session, wire.Leaks):
         return MemorySession(send, session, spec.settings, **options)
+    if isinstance(session, Causes):
+        return CausesSession(send, session, spec.settings, **options)
     if isinstance(session, wire.Examine):
         return ExamineSession(send, session, **options)
     raise TypeError("the spec names no session")
@@ -173,7 +177,8 @@ def run_factory(
     from feedrate.measure.sessions import Enough
 
     session = make_session(spec, send, is_script=False, synchronize=device.synchronize)
-    limit = spec.session.max_batches if isinstance(spec.session, wire.Leaks) else None
+    asked = spec.session
+    limit = asked.max_batches if isinstance(asked, wire.Leaks | Causes) else None
     hook = Hook(session)
     hook.install()
     try:

@@ -16,6 +16,9 @@ class LeakWatcher:
     def looked(self, look: MemoryLook) -> None:
         """Take note of a look at memory."""
 
+    def explaining(self) -> None:
+        """Take note that the watch is over, and what grew is looked into."""
+
     def note(self, text: str) -> None:
         """Take note of a sentence about the course of the watch."""
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from feedrate.measure.causes.inspection import Caused, Causes
 from feedrate.measure.examined import Part
 from feedrate.memory_records import DeviceReading
 from feedrate.records import Choice, DevicePeaks, Epoch, LoaderFacts, LoaderUse, RunError, Window
@@ -91,7 +92,7 @@ class Examine(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     loader: int | None = None
 
 
-Session = Look | Ramp | Static | Leaks | Examine
+Session = Look | Ramp | Static | Leaks | Causes | Examine
 
 
 class ChildSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -222,6 +223,7 @@ Message = (
     | Chosen
     | Used
     | Mark
+    | Caused
     | Examined
     | Failed
     | Finished

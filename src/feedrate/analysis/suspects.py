@@ -1,0 +1,35 @@
+"""Which processes a second pass has to look into, for the first has told only that they grow."""
+
+from __future__ import annotations
+
+import msgspec
+
+from feedrate.analysis.growing import everything
+from feedrate.memory_records import MemoryWatch
+
+_OF_PYTHON = {
+    "memory.main_step_growth": "main",
+    "memory.worker_growth": "worker 0",
+    "memory.dataset_cache_growth": "worker 0",
+}
+"""The kinds of growth that Python objects may explain, and a process that shows it."""
+
+
+class Suspect(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that grows: "main", or "worker 0" for any of the workers.
+
+    ``expected`` is by how many bytes, with each of its own items.
+    """
+
+    process: str
+    expected: float
+
+
+def suspects(watch: MemoryWatch) -> tuple[Suspect, ...]:
+    """Return the processes that grow in a way that Python objects may explain, each once."""
+    found: dict[str, Suspect] = {}
+    for each in everything(watch) if watch.looks else ():
+        process = _OF_PYTHON.get(each.code) if each.is_growing else None
+        if process is not None and each.unit == "bytes":
+            found.setdefault(process, Suspect(process=process, expected=each.per_item))
+    return tuple(found.values())

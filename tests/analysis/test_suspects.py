@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import pytest
+from watch_builder import MIB, make_watch, rising
+
+from feedrate.analysis.suspects import suspects
+
+
+def test_nothing_that_grows_is_no_suspect() -> None:
+    assert suspects(make_watch(epochs=12)) == ()
+
+
+def test_a_process_that_grows_is_one_with_what_each_of_its_items_adds() -> None:
+    (main,) = suspects(make_watch(epochs=12, items=1000, main=rising(10 * MIB)))
+    assert (main.process, main.expected) == ("main", pytest.approx(10 * MIB / 1000))
+    # two workers, each with half of the items
+    (worker,) = suspects(make_watch(epochs=12, items=1000, workers=2, worker=rising(10 * MIB)))
+    assert (worker.process, worker.expected) == ("worker 0", pytest.approx(10 * MIB / 500))
+
+
+def test_what_only_levels_off_is_taken_for_a_warm_up() -> None:
+    watch = make_watch(epochs=14, worker=lambda time: 100 * MIB * (1 - 0.7**time))
+    assert suspects(watch) == ()
+
+
+def test_open_files_are_not_for_python_to_explain() -> None:
+    assert suspects(make_watch(epochs=12, worker_descriptors=rising(50, 20))) == ()
+
+
+def test_batches_that_the_main_process_keeps_and_its_memory_are_one_suspect() -> None:
+    watch = make_watch(epochs=12, main=rising(10 * MIB), kept_batches=rising(50 * MIB))
+    assert [each.process for each in suspects(watch)] == ["main"]

@@ -1,0 +1,95 @@
+"""Which children the second pass runs, and what becomes of what they tell; no process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from builders import make_facts
+from feedrate.measure import wire
+from feedrate.measure.causes.inspection import Caused, Causes, Inspection
+from feedrate.measure.executor import OnMessage, Outcome
+from feedrate.measure.second_pass import with_causes
+from feedrate.memory_records import (
+    Cause,
+    GrowthCause,
+    MemoryLook,
+    MemoryReading,
+    MemoryWatch,
+    ProcessReading,
+)
+from feedrate.records import RunError
+
+MIB = 2**20
+
+
+def watch(growth: float) -> MemoryWatch:
+    def look(epoch: int) -> MemoryLook:
+        own = round(300 * MIB + growth * epoch)
+        memory = MemoryReading(rss=own, anonymous=own)
+        main = ProcessReading(pid=1, memory=memory)
+        return MemoryLook(at=epoch, epoch=epoch, phase=1.0, items=1000 * (epoch + 1), main=main)
+
+    looks = tuple(look(epoch) for epoch in range(12))
+    return MemoryWatch(looks=looks, complete_epochs=12, num_workers=0)
+
+
+CAUSE = Cause(process="main", file="train.py", line=9, type_name="Tensor", count=10.0)
+FOUND = Inspection(
+    process="main",
+    growth=GrowthCause(process="main", grown=20 * MIB, traced=19 * MIB, file="train.py", line=9),
+    objects=(CAUSE,),
+)
+
+
+class Tells:
+    """Answers each spec by what it is told to say."""
+
+    def __init__(self, *messages: wire.Message, error: RunError | None = None) -> None:
+        self.messages = messages
+        self.error = error
+        self.specs: list[wire.ChildSpec] = []
+
+    def execute(self, spec: wire.ChildSpec, *, timeout: float, on_message: OnMessage) -> Outcome:
+        del timeout
+        self.specs.append(spec)
+        for message in self.messages:
+            on_message(message)
+        return Outcome(seconds=1.0, facts=make_facts(0), error=self.error)
+
+
+def explain(
+    seen: MemoryWatch, executor: Tells, on_message: Callable[[wire.Message], None] = lambda _: None
+) -> MemoryWatch:
+    asked = wire.Leaks(seconds=60.0, fewest=9, max_batches=7)
+    spec = wire.ChildSpec(target="train.py:make", settings=None, epochs=1, session=asked)
+    return with_causes(seen, spec, loader=3, executor=executor, timeout=60.0, on_message=on_message)
+
+
+def test_a_process_that_grows_is_looked_into_in_a_child_of_its_own() -> None:
+    executor = Tells(Caused(inspection=FOUND))
+    heard: list[wire.Message] = []
+    explained = explain(watch(20 * MIB), executor, heard.append)
+    (spec,) = executor.specs
+    assert isinstance(spec.session, Causes)
+    assert (spec.session.process, spec.session.loader, spec.session.max_batches) == ("main", 3, 7)
+    assert spec.session.expected == pytest.approx(20 * MIB / 1000)
+    assert explained.causes == (FOUND.growth,)
+    assert explained.objects == (CAUSE,)
+    assert len(heard) == 1
+
+
+def test_where_nothing_grows_no_child_is_run() -> None:
+    executor = Tells()
+    seen = watch(0.0)
+    assert explain(seen, executor) == seen
+    assert executor.specs == []
+
+
+def test_a_pass_that_finds_nothing_or_is_ended_leaves_the_watch_as_it_was() -> None:
+    seen = watch(20 * MIB)
+    ended = Tells(error=RunError(kind="interrupted", sentence="interrupted by Ctrl-C"))
+    assert explain(seen, ended) == seen
+    nothing = Inspection(process="main", growth=GrowthCause(process="main", grown=0))
+    assert explain(seen, Tells(Caused(inspection=nothing))).causes == ()
