@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -163,3 +164,16 @@ def test_one_verdict_is_always_given() -> None:
 
 def test_no_look_no_verdict() -> None:
     assert judge(MemoryWatch(looks=(), complete_epochs=0, num_workers=0)) == ()
+
+
+def test_a_cache_that_is_full_by_now_is_told_with_what_it_took() -> None:
+    watch = make_watch(
+        epochs=40,
+        phases=2,
+        items=300,
+        worker=lambda time: 80 * MIB + 70 * MIB * (1 - 0.5 ** math.floor(time + 0.999)),
+        dataset_length=300,
+    )
+    (found,) = [each for each in judge(watch) if each.code == "memory.dataset_cache_growth"]
+    assert "until it is full: 70.0 MiB each" in found.title
+    assert "0 B" not in found.title

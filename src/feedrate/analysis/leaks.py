@@ -67,7 +67,8 @@ def epochs_wanted(watch: MemoryWatch) -> int | None:
 def _grows(watch: MemoryWatch, made: Grown) -> Finding:
     words = WORDS[made.code]
     end = words.end if watch.num_workers or made.code not in IN_ONE_PROCESS else ONE_PROCESS
-    title = f"{begin(made)} by {_rate(made)}{_until(made)}. {end}"
+    how = f" until it is full: {full}, as it is by now" if (full := _full(made)) else None
+    title = f"{begin(made)}{how or f' by {_rate(made)}{_until(made)}'}. {end}"
     if made.cause is not None and made.cause.file is not None:
         title += f" {_place(made.cause)}"
     return Finding(
@@ -127,6 +128,15 @@ def _until(made: Grown) -> str:
         f"; the limit of {when.limit} ({amount(when.left, made.unit)} left) is reached after about "
         f"{units.number(more)} more {what}{'' if more == 1 else 's'}{pace}"
     )
+
+
+def _full(made: Grown) -> str:
+    """Return what it has taken that has levelled off by now, "" where it has not."""
+    curve = made.growth.curve
+    if not _levels_off(made) or curve is None or curve.remaining > 0:
+        return ""
+    rise = amount(max(0.0, curve.final - made.series.values[0]), made.unit)
+    return f"{rise} each" if made.processes > 1 else rise
 
 
 def _place(cause: GrowthCause) -> str:

@@ -18,11 +18,12 @@ _OF_PYTHON = {
 class Suspect(msgspec.Struct, frozen=True, kw_only=True):
     """A process that grows: "main", or "worker 0" for any of the workers.
 
-    ``expected`` is by how many bytes, with each of its own items.
+    ``expected`` is by how many bytes, with each of its own items; ``None`` where it has stopped by
+    now, as a cache does that is full.
     """
 
     process: str
-    expected: float
+    expected: float | None
 
 
 def suspects(watch: MemoryWatch) -> tuple[Suspect, ...]:
@@ -31,5 +32,6 @@ def suspects(watch: MemoryWatch) -> tuple[Suspect, ...]:
     for each in everything(watch) if watch.looks else ():
         process = _OF_PYTHON.get(each.code) if each.is_growing else None
         if process is not None and each.unit == "bytes":
-            found.setdefault(process, Suspect(process=process, expected=each.per_item))
+            expected = each.per_item if each.growth.verdict == "grows" else None
+            found.setdefault(process, Suspect(process=process, expected=expected))
     return tuple(found.values())
