@@ -11,7 +11,7 @@ from builders import make_facts
 from feedrate.analysis.candidates import chosen_level
 from feedrate.analysis.race import Entry, beyond_doubt, duel, winner
 from feedrate.analysis.reasons import line
-from feedrate.analysis.tuned import EARLIER, RACE, RAMP, read
+from feedrate.analysis.tuned import EARLIER, LOOK, RACE, RAMP, read
 from feedrate.analysis.tuning import answer, judge, recommend
 from feedrate.plan.tuning import Limits
 from feedrate.records import Benchmark, Finding, Suite
@@ -294,6 +294,35 @@ def test_few_rounds_have_to_agree(rates: tuple[float, ...], kind: str) -> None:
     others = tuple(b for b in suite.benchmarks if b.part != RACE)
     suite = msgspec.structs.replace(suite, benchmarks=(*others, *raced))
     assert answer(read(suite)).kind == kind
+
+
+@pytest.mark.parametrize(("wait", "kind"), [(0.03, "undecided"), (0.3, "gain")])
+def test_a_gain_beyond_what_was_waited_is_not_the_loaders(wait: float, kind: str) -> None:
+    suite = tuned_suite(Loop(fetch=0.001, step=0.01))
+    (look,) = (b for b in suite.benchmarks if b.part == LOOK)
+    waits = window(0, 100, "own", step=0.01 * (1 - wait))
+    cached = window(0, 130, "cached", step=1 / 130)  # as if other programs had ended by then
+    run = msgspec.structs.replace(look.runs[0], windows=(waits, cached))
+    look = msgspec.structs.replace(look, runs=(run,))
+    own = read(suite).own
+    assert own is not None
+    raced = [
+        Benchmark(label="", settings=settings, part=RACE, runs=tuple(runs))
+        for settings, rate in ((own, 100), (LoaderSettings(num_workers=1), 131))
+        for runs in [
+            [
+                msgspec.structs.replace(
+                    run, repeat=k, windows=(window(1, rate + k, step=0.01 * (1 - wait)),)
+                )
+                for k in range(2)
+            ]
+        ]
+    ]
+    suite = msgspec.structs.replace(suite, benchmarks=(look, *raced))
+    assert answer(read(suite)).kind == kind
+    titles = [each.title for each in judge(suite) if each.code == "tune.undecided"]
+    assert len(titles) == (kind == "undecided")
+    assert all("the step itself has changed" in title for title in titles)
 
 
 def test_a_worker_that_died_is_told_with_the_level_and_the_rest_is_recommended() -> None:

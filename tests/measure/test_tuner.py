@@ -179,7 +179,7 @@ def test_an_interrupt_keeps_what_was_measured(child: int) -> None:
     with pytest.raises(Interrupted):
         tuner.tune()
     assert sum(len(b.runs) for b in tuner.suite.benchmarks) == child - 1
-    assert saved[-1] == tuner.suite
+    assert saved[-1:] == ([] if child == 1 else [tuner.suite])  # no file of nothing
     assert not any(run.error for run in read(tuner.suite).runs)
 
 

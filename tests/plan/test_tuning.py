@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import msgspec
@@ -73,9 +74,9 @@ def test_too_few_batches_are_no_measurement() -> None:
 
 
 def _cut(outcome: Any) -> Any:
-    import dataclasses
-
-    windows = [msgspec.structs.replace(w, batches=3, items=96) for w in outcome.windows]
+    windows = [
+        msgspec.structs.replace(w, batches=3, items=96, seconds=0.1) for w in outcome.windows
+    ]
     return dataclasses.replace(outcome, windows=tuple(windows))
 
 
@@ -215,6 +216,37 @@ def test_a_ramp_that_broke_early_is_tried_once_more_with_half_as_many() -> None:
     ramps = [spec.session for spec in loop.seen if isinstance(spec.session, wire.Ramp)]
     assert [each.most_workers for each in ramps] == [32, 4]
     assert set(workers(loop)) == {0, 4}
+
+
+@pytest.mark.parametrize(("child", "tried"), [(2.0, [32, 16, 8, 4]), (12.0, [32, 16])])
+def test_a_ramp_that_breaks_is_halved_while_there_is_time(child: float, tried: list[int]) -> None:
+    loop = Loop(child_seconds=child)
+    ramp = loop._ramp
+
+    def jumping(session: wire.Ramp) -> Any:
+        loop.ramp_to = (1, session.most_workers)
+        loop.breaks_at = session.most_workers if session.most_workers > 4 else None
+        return ramp(session)
+
+    loop._ramp = jumping  # type: ignore[method-assign]
+    assert course(loop, seconds=40) == "raced"
+    ramps = [spec.session for spec in loop.seen if isinstance(spec.session, wire.Ramp)]
+    assert [each.most_workers for each in ramps] == tried
+    assert (4 in workers(loop)) == (4 in tried)
+
+
+def test_slow_steps_are_measured_though_they_are_few() -> None:
+    loop = Loop(step=2.0)
+    look = loop._look
+
+    def slow() -> Any:
+        outcome = look()
+        few = [msgspec.structs.replace(w, batches=1, seconds=2.0) for w in outcome.windows]
+        few = [msgspec.structs.replace(w, wait_seconds=0.002, step_seconds=1.998) for w in few]
+        return dataclasses.replace(outcome, windows=tuple(few))
+
+    loop._look = slow  # type: ignore[method-assign]
+    assert course(loop) == "step_bound"
 
 
 def test_rounds_become_fewer_where_time_is_short_but_not_less_than_two() -> None:

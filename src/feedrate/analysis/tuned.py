@@ -84,10 +84,15 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def most_gain(self) -> float | None:
-        """What a loader that costs nothing would gain, as a share of the present rate."""
+        """What a loader that costs nothing would gain, as a share of the present rate.
+
+        By the loop fed by one batch, and by the time that it waits with its own settings, whichever
+        is more: they differ where the step itself was disturbed, and then neither is sure.
+        """
         if self.look is None or self.cached is None or self.look.rate <= 0:
             return None
-        return max(0.0, self.cached.rate / self.look.rate - 1)
+        by_wait = self.look.wait_share / max(1 - self.look.wait_share, 1e-9)
+        return max(0.0, self.cached.rate / self.look.rate - 1, by_wait)
 
     @property
     def step_bound(self) -> bool:

@@ -14,6 +14,7 @@ from feedrate.analysis import beside, stability
 from feedrate.analysis.candidates import candidates
 from feedrate.analysis.limiting import findings, look_evidence, made
 from feedrate.analysis.one_rank import of_ranks
+from feedrate.analysis.possible import doubt, is_possible
 from feedrate.analysis.race import Duel, duel
 from feedrate.analysis.reasons import chosen_words, line, named, reasons, statements
 from feedrate.analysis.stats import ENOUGH_RUNS, verdict_same
@@ -30,6 +31,8 @@ LEAST_GAIN = 0.0005
 """A smaller one is written as none."""
 LEAST_BATCHES = 4
 """Fewer batches of the user's own settings than this are no measurement."""
+_LEAST_SECONDS = 1.0
+"""In which so few batches are one, though: the loop was measured to the end of its time."""
 _WIDE = 4.0
 """How many tolerances wide an interval may be before it excludes nothing."""
 _NO_FAILURE = ("interrupted", "fixed_workers")
@@ -102,8 +105,10 @@ def answer(tuned: Tuned) -> Answer:
 
 def too_short(tuned: Tuned) -> bool:
     """Say whether the script gives too few batches to measure it, or to measure anything else."""
-    if tuned.look is not None and tuned.look.batches < LEAST_BATCHES:
-        return True
+    look = tuned.look
+    if look is not None and look.batches < LEAST_BATCHES:
+        # few in a long time are slow steps, which are measured all the same
+        return tuned.cached is None or look.batches < _LEAST_SECONDS * look.batch_rate
     searched = (*tuned.ramp_runs, *(run for each in tuned.level_runs for run in each.runs))
     errors = [run.error for run in searched if run.error is not None]
     return not tuned.levels and any(error.kind == "no_batches" for error in errors)
@@ -119,7 +124,7 @@ def _kind(tuned: Tuned, found: Duel) -> Kind:
     matters = found.ratio.value >= 1 + tolerance
     verdict = verdict_same(found.ratio, tolerance)
     if faster and matters:
-        return "gain"
+        return "gain" if is_possible(tuned, found) else "undecided"
     fewer = found.winner.settings.num_workers < tuned.own.num_workers
     if fewer and (verdict == "same" or faster):
         return "cheaper"
@@ -178,12 +183,14 @@ def _kept(tuned: Tuned, found: Answer) -> Finding:
     tried = f"{named(against.winner.settings)} {_changes(against)} in {_runs(against.rounds)}"
     evidence = [ratio_of("rate against your settings", against.ratio)]
     if found.kind == "undecided":
+        changed = doubt(tuned, against)
+        why = changed or "that does not settle whether it is faster"
         return made(
             "tune.undecided",
-            f"{tried}; that does not settle whether it is faster. Keep your settings.",
+            f"{tried}; {why}. Keep your settings.",
             severity="warning",
             evidence=evidence,
-            remedy=_more_time(tuned),
+            remedy="Close other programs and tune again." if changed else _more_time(tuned),
         )
     return made(
         "tune.keep",

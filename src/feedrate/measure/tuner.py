@@ -190,7 +190,8 @@ class Tuner:
         # of a race only whole runs count; of a search each window does
         if error is None or error.kind != "interrupted" or (run.windows and not in_rounds):
             self._keep(run, what, part, settings)
-        self.save()
+        if self.suite.benchmarks:  # else an interrupted look had nothing to keep
+            self.save()
         self._watcher.step_ended(shown, run)
         if error is not None and error.kind == "interrupted":
             raise Interrupted("interrupted")

@@ -155,7 +155,7 @@ def _search(tuned: Tuned, limits: Limits) -> Step | None:
         return None
     most = limits.most_workers
     if tuned.ramp_runs:
-        most = min(most, _most_after_a_break(tuned))
+        most = min(most, _most_after_a_break(tuned, limits))
     if most and not facts.iterable:
         seconds = _clamped(_RAMP_SHARE * limits.seconds, _RAMP_SECONDS)
         return Ramping(seconds=seconds, most_workers=most)
@@ -167,15 +167,18 @@ def _search(tuned: Tuned, limits: Limits) -> Step | None:
     return Level(settings=LoaderSettings(num_workers=level), seconds=_GUESS_SECONDS)
 
 
-def _most_after_a_break(tuned: Tuned) -> int:
+def _most_after_a_break(tuned: Tuned, limits: Limits) -> int:
     """Return how far to ramp once more after a worker died, 0 where that is not worth it.
 
-    A ramp jumps to where it foresees the knee: if that broke, half as many may hold.
+    A ramp jumps to where it foresees the knee: if that broke, half as many may hold. Where some
+    number of workers has held, only as long as the race keeps its share of the budget.
     """
     broken = tuned.broken_level
-    if broken is None or len(tuned.ramp_runs) > 1:
+    if broken is None:
         return 0
-    held = max((each.level for each in tuned.levels if each.level != broken), default=0)
+    held = max((each.level for each in tuned.levels if each.level < broken), default=0)
+    if held and tuned.spent > _SEARCH_SHARE * limits.seconds:
+        return 0
     return broken // 2 if broken // 2 > held else 0
 
 
