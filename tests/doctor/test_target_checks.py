@@ -108,6 +108,13 @@ def test_what_is_fine_is_told_with_figures() -> None:
     assert seen["speed"] == "400 items/s; the loop waits 5 % of the time"
 
 
+def test_what_was_not_tried_is_told_with_the_reason() -> None:
+    target = make_target(untried=(Untried(what="more (16)", why="the time was up"),))
+    findings, fine = run_checks(CHECKS, DoctorFacts(make_machine(), target))
+    assert findings == ()
+    assert {each.name: each.seen for each in fine}["not tried"] == "more (16): the time was up"
+
+
 def test_parts_are_collected_by_kind() -> None:
     untried = Untried(what="items", why="the time was up")
     first, second = make_duel("fewer", 2, 1.0), make_duel("more", 8, 1.0)

@@ -14,6 +14,17 @@ from feedrate.doctor import (
     target_checks_workers,
 )
 from feedrate.doctor.checks import Check
+from feedrate.doctor.target_check import of_target
+from feedrate.doctor.target_facts import TargetFacts
+
+
+def _nothing(_: TargetFacts) -> None:
+    return None
+
+
+def _untried(target: TargetFacts) -> str:
+    return "; ".join(f"{each.what}: {each.why}" for each in target.untried)
+
 
 CHECKS: tuple[Check, ...] = (
     *target_checks_failing.CHECKS,
@@ -25,4 +36,5 @@ CHECKS: tuple[Check, ...] = (
     *target_checks_speed.CHECKS,
     *target_checks_workers.CHECKS,
     *target_checks_items.CHECKS,
+    of_target("not tried", _nothing, _untried),
 )

@@ -5,11 +5,9 @@ from __future__ import annotations
 from feedrate import units
 from feedrate.doctor.target_check import figure, found, of_target, workers
 from feedrate.doctor.target_facts import TargetFacts
-from feedrate.doctor.target_trials import NOISY, evidence_of, faster, gain_of
+from feedrate.doctor.target_trials import evidence_of, faster, gain_of
 from feedrate.records import Finding
 
-_MUCH = 5.0
-"""Without a step nobody knows whether the loop needs more, unless it is so much."""
 _FAR = 1.5
 _AS_GOOD = 0.9
 _MANY_TENSORS = 64
@@ -40,10 +38,9 @@ def _without_workers(target: TargetFacts) -> Finding | None:
     fewer = faster(target, "fewer")
     if fewer is not None and duel.gain < _FAR * fewer.gain:
         return None  # it is their number
-    much = _MUCH * (2 if (target.others or 0.0) > NOISY else 1)
     return found(
         "speed.transport_dominates",
-        "warning" if loop.has_step or duel.gain >= much else "info",
+        "warning" if loop.has_step else "info",  # the step decides whether it matters
         f"moving batches from {workers(target.workers)} costs more than making them: with "
         f"num_workers=0 {gain_of(duel)}",
         why="an item is made in so little time that handing a batch over takes longer",

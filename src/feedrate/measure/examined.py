@@ -120,6 +120,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 class Items(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Items read one by one in a process of their own.
 
+    ``cpu_threads`` is the CPU time of all threads over that of the one that reads.
     ``longest_again`` is what the worst item takes when it is read once more.
     ``cpu_share`` is CPU time over wall time, of all threads; time in which other programs had the
     CPUs is left out. ``descriptors`` is by how many the
@@ -134,6 +135,7 @@ class Items(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     longest: float
     worst: int
     cpu_share: float
+    cpu_threads: float = 1.0
     longest_again: float = 0.0
     leaves: tuple[Leaf, ...] = ()
     odd: OddItem | None = None

@@ -77,6 +77,7 @@ class Examiner:
         self.loop: Loop | None = None
         self.handles = Handles()
         self._suspect: Told | None = None
+        self._is_slow = False
         self._tell_part = tell
 
     def run(self, *, loop: Loop | None = None) -> None:
@@ -220,7 +221,8 @@ class Examiner:
         if loop is not None:
             self.tell(loop)
         if broken is not None:
-            if self._is_only_slow(broken, patience):
+            self._is_slow = self._is_only_slow(broken, patience)
+            if self._is_slow:
                 self.untried("iterating", f"a batch takes more than {patience:.0f} s")
             else:
                 self.tell(broken)
@@ -240,7 +242,7 @@ class Examiner:
         return slow or (broken.batches == 0 and (broken.busy or starts))
 
     def _find_culprit(self) -> None:
-        if self._suspect is None and self.left() < 0.5:
+        if self._is_slow or (self._suspect is None and self.left() < 0.5):
             return
         median = self.items.median if self.items is not None else 0.0
         bad = find_culprit(self.loader, self._suspect, median, self.left())

@@ -21,6 +21,9 @@ from feedrate.measure.target import is_iterable_dataset
 
 _MOST = 256
 _MOST_CPUS = 64.0
+_LONG = 0.5
+_FIRST, _FIRST_SECONDS = 64, 2.0
+"""So many items are worth more time: on a busy machine even quick ones may come late."""
 
 
 def read_items(loader: DataLoader[Any], seconds: float, tell: Tell, place: Place) -> None:
@@ -28,12 +31,12 @@ def read_items(loader: DataLoader[Any], seconds: float, tell: Tell, place: Place
 
     ``place`` is the index of the item being read; an error of an item passes through.
     """
-    end = time.perf_counter() + seconds
     dataset: Any = loader.dataset
     streams = is_iterable_dataset(loader)
     indices: Iterable[Any] = itertools.count() if streams else choose(loader, _MOST)
     gc.collect()
     before = State.of(dataset)
+    end = time.perf_counter() + seconds
     reader = _Reader(loader, place)
     reader.read(indices, end)
     if not reader.times:
@@ -64,7 +67,7 @@ class _Reader:
         length: Any = self._dataset
         self._last = len(length) - 1 if plain else None
         self._place = place
-        self._cpu = self._queued = self._looking = 0.0
+        self._cpu = self._own = self._queued = self._looking = 0.0
         self._beyond = ""
         self._first: list[tuple[str, str]] | None = None
         self._leaves: tuple[Leaf, ...] = ()
@@ -74,7 +77,7 @@ class _Reader:
 
     def read(self, indices: Iterable[Any], end: float) -> None:
         """Read the items until there are no more or the time is up."""
-        queued, cpu = _queued_seconds(), time.process_time()
+        queued, cpu, own = _queued_seconds(), time.process_time(), time.thread_time()
         for number, index in enumerate(indices):
             self._place.at = index if isinstance(index, int) else number
             then = time.perf_counter()
@@ -90,10 +93,12 @@ class _Reader:
                 break
             now = time.perf_counter()
             self._took(item, index, now - then)
-            if now > end or (self._streams and len(self.times) >= _MOST):
+            late = now > end + (_FIRST_SECONDS if len(self.times) < _FIRST else 0.0)
+            if late or (self._streams and len(self.times) >= _MOST):
                 break
         self._queued = _queued_seconds() - queued
         self._cpu = time.process_time() - cpu
+        self._own = time.thread_time() - own
 
     def _took(self, item: Any, index: Any, seconds: float) -> None:
         if not self.times or seconds > max(self.times)[0]:
@@ -119,12 +124,25 @@ class _Reader:
             longest=longest,
             worst=worst,
             cpu_share=cpu / max(ready, cpu / _MOST_CPUS, 1e-9),
-            longest_again=longest if self._streams else _again(self._dataset, self._slowest),
+            cpu_threads=max(1.0, self._cpu / max(self._own, 1e-9)),
+            longest_again=self._again(longest),
             leaves=self._leaves,
             odd=self._odd,
             beyond=self._beyond,
             **further,
         )
+
+    def _again(self, longest: float) -> float:
+        """Return what the slowest item takes again, of a few times the least.
+
+        What cannot be read again, or takes too long for it, is as slow as it was.
+        """
+        taken = [longest]
+        for _ in range(3 if longest < _LONG and not self._streams else 0):
+            then = time.perf_counter()
+            self._dataset[self._slowest]
+            taken.append(time.perf_counter() - then)
+        return min(taken)
 
 
 def _missing(dataset: Any, last: int) -> str:
@@ -134,16 +152,6 @@ def _missing(dataset: Any, last: int) -> str:
     except IndexError as error:
         return f"IndexError: {error}"
     return ""
-
-
-def _again(dataset: Any, index: Any) -> float:
-    """Return the seconds of an item that is read again, of three times the shortest."""
-    taken = []
-    for _ in range(3):
-        then = time.perf_counter()
-        dataset[index]
-        taken.append(time.perf_counter() - then)
-    return min(taken)
 
 
 def _odd(first: list[tuple[str, str]], other: list[tuple[str, str]], index: int) -> OddItem | None:

@@ -25,9 +25,8 @@ _FASTER = 1.15
 _SLOW_START, _COSTLY_START = 0.4, 1.0
 _SLOW_ITEM = 1e-3
 _IDLE, _BUSY = 0.4, 1.3
-"""CPU time over wall time of an item below which it waits, and above which it has threads."""
-_SETTLED = 1.0
-"""Seconds after which workers that are spawned have all imported what they need."""
+"""CPU time over wall time of an item below which it waits; CPU time of all threads over that of
+one above which it has several."""
 _THREADS = 3
 """A worker has one, and one more that sends its batches."""
 _MANY_BYTES = 96 << 20
@@ -124,8 +123,7 @@ class SpeedTrials:
             return
         if loop.worker_threads is not None and loop.worker_threads < _THREADS:
             return
-        used = loop.worker_cpu_share or 0.0
-        if items.cpu_share > _BUSY or (used > _BUSY and loop.seconds > _SETTLED):
+        if items.cpu_threads > _BUSY:
             other = replaced(self._loader)
             other.worker_init_fn = OneThread(self._loader.worker_init_fn)
             self._duel("one_thread", 1, other)
