@@ -225,6 +225,9 @@ class SubprocessExecutor:
                     observer.attach(item.pid)
                 elif isinstance(item, wire.Progress):
                     observer.batch_seen()
+                elif isinstance(item, wire.EpochDone | wire.Used):
+                    observer.ending()
+                    observer.poll()
                 elif isinstance(item, wire.Mark):
                     observer.marked(item, child.order)
                 on_message(item)

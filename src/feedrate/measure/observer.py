@@ -22,7 +22,8 @@ class Observer:
     """Watches one run, from before its child starts until after it has ended.
 
     The samples are paced so that they cost less than half a percent of the time; one is taken in
-    any case shortly after the first batch, so that short runs have one with all workers alive.
+    any case, shortly after the first batch, when all workers are at work, or at the end of what
+    is over sooner.
     """
 
     def __init__(self) -> None:
@@ -50,15 +51,20 @@ class Observer:
         """Answer a child that waits to be looked at: nobody does, so it goes on."""
         reply(wire.GO)
 
+    def ending(self) -> None:
+        """Take the one sample that every run gets now, if it is still to come."""
+        if self._look_at:
+            self._look_at = time.monotonic()
+
     def poll(self) -> None:
         """Take what is due."""
         if self._sampler is None or self._look_at is None:
             return  # before the first batch there are no workers to see
-        if self._look_at and time.monotonic() >= self._look_at:
+        if not self._look_at:
+            self._sampler.poll()
+        elif time.monotonic() >= self._look_at:
             self._look_at = 0.0
             self._sampler.poll(force=True)
-        else:
-            self._sampler.poll()
 
     def close(self) -> None:
         """Read what can only be read once the child has ended and was waited for."""
