@@ -12,13 +12,18 @@ endif
 
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint own-environment clean
+.PHONY: demo test test-slow lint own-environment clean
 
 demo: $(READY)
 	$(BIN)/feedrate demo
 
 test: $(READY)
 	$(BIN)/python -m pytest
+
+# More of the same kinds, minutes of them. The looks into a process need one that holds little else.
+test-slow: $(READY)
+	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow tests/measure/causes/alone_*.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -60,7 +60,8 @@ class Alarm:
         if sys.platform == "win32":
             yield self
             return
-        with tempfile.TemporaryFile() as file:
+        file = tempfile.TemporaryFile()  # noqa: SIM115, closed below whatever torch raises
+        try:
             self._file = file
             if DUMP_SIGNAL is not None:
                 faulthandler.register(DUMP_SIGNAL, file)
@@ -73,6 +74,10 @@ class Alarm:
                 signal.signal(signal.SIGALRM, before)
                 answer_when_asked()
                 self._file = None
+        finally:
+            while not file.closed:
+                with contextlib.suppress(RuntimeError):  # torch's, of a worker that has just ended
+                    file.close()
 
     def _ring(self, _number: int, _frame: FrameType | None) -> None:
         if self._file is not None:

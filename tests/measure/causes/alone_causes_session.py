@@ -22,7 +22,8 @@ from feedrate.measure.target import load_module
 from feedrate.settings import LoaderSettings
 
 GROWING = Path(__file__).parents[2] / "targets" / "growing.py"
-SECONDS = 1.0
+SECONDS = 4.0
+"""How long a pass may take. It ends after a quarter of it where it has seen enough."""
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +79,7 @@ def test_a_local_variable_of_the_loop(growing: ModuleType) -> None:
     assert not tracemalloc.is_tracing()
 
 
+@pytest.mark.slow
 def test_a_worker_of_loaders_that_are_made_anew(growing: ModuleType) -> None:
     dataset = growing.Cache()
     loaders = []
@@ -95,6 +97,7 @@ def test_a_worker_of_loaders_that_are_made_anew(growing: ModuleType) -> None:
     assert seen.objects[0].held_by[0] == "dataset.cache"
 
 
+@pytest.mark.slow
 def test_settings_are_set_first(growing: ModuleType) -> None:
     loader = growing.make_loader(growing.Small())
 
@@ -123,6 +126,7 @@ def test_a_script_that_ends_early_says_what_was_seen(growing: ModuleType) -> Non
     assert [type(each) for each in said].count(wire.Used) == 1
 
 
+@pytest.mark.slow
 def test_other_loaders_are_let_be(growing: ModuleType) -> None:
     first = growing.make_loader(growing.Plain())
     second = growing.make_loader(growing.Small())

@@ -23,7 +23,9 @@ from feedrate.measure.target import load_module
 from feedrate.memory_records import Cause
 
 GROWING = Path(__file__).parents[2] / "targets" / "growing.py"
-SECONDS = 1.0
+SECONDS = 4.0
+"""How long a pass may take. It ends after a quarter of it where it has seen enough."""
+slow = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +57,15 @@ def assert_made_at(cause: Cause, name: str) -> None:
 
 DATASETS = [
     ("Cache", "cache", "numpy.ndarray 64 float32", "dataset.cache"),
-    ("TensorCache", "tensor_cache", "torch.Tensor 3×8×8 float32", "dataset.kept"),
-    ("Small", "small", "bytes", "dataset.log"),
-    ("Registered", "registered", "dict", "growing.REGISTRY"),
-    ("Cached", "decoded", "numpy.ndarray 64 float32", "lru_cache of decode()"),
-    ("Stream", "stream", "str", "dataset.seen"),
+    pytest.param(
+        "TensorCache", "tensor_cache", "torch.Tensor 3×8×8 float32", "dataset.kept", marks=slow
+    ),
+    pytest.param("Small", "small", "bytes", "dataset.log", marks=slow),
+    pytest.param("Registered", "registered", "dict", "growing.REGISTRY", marks=slow),
+    pytest.param(
+        "Cached", "decoded", "numpy.ndarray 64 float32", "lru_cache of decode()", marks=slow
+    ),
+    pytest.param("Stream", "stream", "str", "dataset.seen", marks=slow),
 ]
 
 
@@ -81,9 +87,17 @@ def test_a_dataset_that_keeps_something(
 
 
 STEPS = [
-    ("keeps_batches", "batch", "torch.Tensor 8×8 float32", "growing.BATCHES"),
+    pytest.param(
+        "keeps_batches", "batch", "torch.Tensor 8×8 float32", "growing.BATCHES", marks=slow
+    ),
     ("keeps_losses", "loss", "torch.Tensor scalar float32 with its graph", "growing.HISTORY"),
-    ("make_callback", "callback", "list", "seen in the closure of make_callback.callback()"),
+    pytest.param(
+        "make_callback",
+        "callback",
+        "list",
+        "seen in the closure of make_callback.callback()",
+        marks=slow,
+    ),
 ]
 
 
@@ -106,6 +120,7 @@ def test_a_step_that_keeps_something(
         assert cause.bytes_per_epoch / cause.count >= (8 * 8 + 8 * 64) * 4
 
 
+@slow
 def test_a_sum_of_losses_is_a_graph_that_grows(growing: ModuleType) -> None:
     step = growing.Running()
     cause = leading(find_causes(growing.make_loader(growing.Plain()), step, seconds=SECONDS))
@@ -114,6 +129,7 @@ def test_a_sum_of_losses_is_a_graph_that_grows(growing: ModuleType) -> None:
     assert cause.held_by[0].endswith("total")
 
 
+@slow
 def test_reference_cycles_are_told_as_such(growing: ModuleType) -> None:
     threshold = gc.get_threshold()
     gc.set_threshold(100_000, 1000, 1000)  # as with a heap of many objects: it comes seldom
@@ -129,7 +145,14 @@ def test_reference_cycles_are_told_as_such(growing: ModuleType) -> None:
     assert gc.garbage == []
 
 
-@pytest.mark.parametrize("kind", ["Plain", "Bounded", "Warming"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "Bounded",
+        pytest.param("Plain", marks=slow),
+        pytest.param("Warming", marks=slow),
+    ],
+)
 def test_a_harmless_dataset_gives_no_cause(growing: ModuleType, kind: str) -> None:
     loader = growing.make_loader(getattr(growing, kind)())
     found = find_causes(loader, seconds=SECONDS)
@@ -141,6 +164,7 @@ def test_a_harmless_dataset_gives_no_cause(growing: ModuleType, kind: str) -> No
     assert gc.get_debug() == 0
 
 
+@slow
 def test_what_is_given_back_with_each_epoch_gives_no_cause(growing: ModuleType) -> None:
     loader = growing.make_loader(growing.Plain())
     step = growing.PerEpoch(len(loader))
@@ -168,8 +192,8 @@ def test_a_loader_without_batches_is_no_loop_without_end(growing: ModuleType) ->
 
 WORKERS = [
     ("fork", True, "Cache", "cache", "dataset.cache"),
-    ("fork", False, "Registered", "registered", "growing.REGISTRY"),
-    ("spawn", True, "Small", "small", "dataset.log"),
+    pytest.param("fork", False, "Registered", "registered", "growing.REGISTRY", marks=slow),
+    pytest.param("spawn", True, "Small", "small", "dataset.log", marks=slow),
 ]
 
 
@@ -215,6 +239,7 @@ def find_in_worker(loader: Any, process: str) -> Inspection:
         end_workers(getattr(loader, "_iterator", None))  # which the loader would keep
 
 
+@slow
 def test_a_harmless_worker_gives_no_cause(growing: ModuleType) -> None:
     loader = growing.make_loader(growing.Bounded(), num_workers=1, persistent_workers=True)
     found = find_in_worker(loader, "worker 0")
