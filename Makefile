@@ -18,7 +18,7 @@ demo: $(READY)
 	$(BIN)/feedrate demo
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --durations=25
 
 # More of the same kinds, minutes of them. The looks into a process need one that holds little else.
 test-slow: $(READY)

@@ -34,7 +34,7 @@ class Roofline(msgspec.Struct, frozen=True, kw_only=True):
         cpus: usable CPUs, a fraction under a quota.
         fetch: what a worker takes for a batch (wall), at the lowest level measured.
         worker_cpu: CPU seconds of that.
-        cpu: CPU seconds a batch in all processes together.
+        cpu: CPU seconds a batch in all processes together, the least of all levels.
         loop: what the loop takes for a batch when the loader costs nothing.
     """
 
@@ -112,7 +112,8 @@ def roofline(levels: Sequence[Stretch], cached: Stretch | None, cpus: float) -> 
         cpus=cpus,
         fetch=_fetch(first),
         worker_cpu=first.worker_cpu,
-        cpu=first.cpu or None,
+        # the least that was seen: what a level has surpassed is no ceiling
+        cpu=min((each.cpu for each in fed if each.cpu), default=first.cpu) or None,
         loop=_loop(cached, first),
     )
 
