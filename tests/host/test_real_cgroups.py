@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from feedrate.host.cgroups import UNIFIED, own_groups
-from feedrate.host.files import SystemReader
+from real_groups import cpu_group, memory_group
 
 pytestmark = pytest.mark.needs_root
 
@@ -33,38 +28,6 @@ reader = SystemReader()
 """
 
 
-@contextmanager
-def group(controller: str, file_1: str, file_2: str) -> Iterator[tuple[Path, bool]]:
-    """Make a group below the own one; give its folder and whether it is of version 2.
-
-    Skips the test where that is not possible.
-    """
-    for name, needed in ((controller, file_1), (UNIFIED, file_2)):
-        parent = next(own_groups(SystemReader(), name), None)
-        if parent is None:
-            continue
-        folder = Path(parent) / f"feedrate-test-{os.getpid()}"
-        try:
-            folder.mkdir()
-        except OSError as error:
-            pytest.skip(f"no group can be made in {parent}: {error.strerror}")
-        try:
-            if (folder / needed).exists():
-                yield folder, name == UNIFIED
-                return
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                folder.rmdir()
-    pytest.skip(f"no {controller} controller is open to groups below this process's own")
-
-
-def write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text)
-    except OSError as error:
-        pytest.skip(f"{file.name} cannot be set: {error.strerror}")
-
-
 def run_inside(folder: Path, program: str) -> Any:
     done = subprocess.run(
         [sys.executable, "-c", ENTER + program, str(folder)],
@@ -75,17 +38,8 @@ def run_inside(folder: Path, program: str) -> Any:
     return json.loads(done.stdout)
 
 
-def limit_memory(folder: Path, version_2: bool, limit: int) -> None:
-    write(folder / ("memory.max" if version_2 else "memory.limit_in_bytes"), str(limit))
-
-
 def test_a_real_quota() -> None:
-    with group("cpu", "cpu.cfs_quota_us", "cpu.max") as (folder, version_2):
-        if version_2:
-            write(folder / "cpu.max", "50000 100000")
-        else:
-            write(folder / "cpu.cfs_period_us", "100000")
-            write(folder / "cpu.cfs_quota_us", "50000")
+    with cpu_group(0.5) as folder:
         found = run_inside(
             folder,
             "limit = usable_cpus(reader, affinity())\n"
@@ -96,8 +50,7 @@ def test_a_real_quota() -> None:
 
 def test_a_real_memory_limit() -> None:
     limit = 256 * MIB
-    with group("memory", "memory.limit_in_bytes", "memory.max") as (folder, version_2):
-        limit_memory(folder, version_2, limit)
+    with memory_group(limit) as (folder, _):
         before, after, kills = run_inside(
             folder,
             "from dataclasses import asdict\n"
@@ -117,8 +70,7 @@ def test_a_real_memory_limit() -> None:
 
 @pytest.mark.skipif(psutil.swap_memory().total > 0, reason="with swap nothing need be killed")
 def test_a_real_kill_for_lack_of_memory() -> None:
-    with group("memory", "memory.limit_in_bytes", "memory.max") as (folder, version_2):
-        limit_memory(folder, version_2, 128 * MIB)
+    with memory_group(128 * MIB) as (folder, _):
         before, status, after = run_inside(
             folder,
             "before = oom_kills(reader)\n"

@@ -8,34 +8,32 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from feedrate.cli.result_options import ForceOption, JsonOption, OutputOption, VerboseOption
+from feedrate.cli.target_options import (
+    MEASURING,
+    DeviceOption,
+    ModuleOption,
+    ScriptArguments,
+    SeedOption,
+    StepMsOption,
+    StepOption,
+    TargetArgument,
+    TimeoutOption,
+)
 
 if TYPE_CHECKING:
     from feedrate.measure.leak_watcher import LeakWatcher
     from feedrate.records import Suite
 
 LIMITS = "How long to watch"
-MEASURING = "Measuring"
 
 LEAK = 3
 """The exit code where something grows."""
 
 
 def leaks(
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="SCRIPT_OR_TARGET",
-            help="train.py, run as it is with all arguments that follow; or file.py:name or "
-            "package.module:name, a function that returns a DataLoader, a Dataset or "
-            "(loader, step).",
-        ),
-    ],
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[ARGS]...", help="The script's own.")
-    ] = None,
-    module: Annotated[
-        bool, typer.Option("-m", help="SCRIPT_OR_TARGET is a module's name, as in python -m.")
-    ] = False,
+    target: TargetArgument,
+    arguments: ScriptArguments = None,
+    module: ModuleOption = False,
     epochs: Annotated[
         int | None,
         typer.Option(
@@ -79,43 +77,11 @@ def leaks(
             rich_help_panel=MEASURING,
         ),
     ] = None,
-    step: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="A function step(batch) in the target's module: one training step.",
-            rich_help_panel=MEASURING,
-        ),
-    ] = None,
-    step_ms: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            help="Simulate a step of so many milliseconds where there is none.",
-            rich_help_panel=MEASURING,
-        ),
-    ] = None,
-    device: Annotated[
-        str,
-        typer.Option(
-            help="Where batches go when there is no step: auto, cpu, cuda, cuda:1, mps.",
-            rich_help_panel=MEASURING,
-        ),
-    ] = "auto",
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            help="Seeds random, NumPy and torch before a function is called (default 0); a script "
-            "is left alone.",
-            rich_help_panel=MEASURING,
-        ),
-    ] = None,
-    timeout: Annotated[
-        float,
-        typer.Option(
-            min=1, help="Give up after so many seconds without a batch.", rich_help_panel=MEASURING
-        ),
-    ] = 300,
+    step: StepOption = None,
+    step_ms: StepMsOption = None,
+    device: DeviceOption = "auto",
+    seed: SeedOption = None,
+    timeout: TimeoutOption = 300,
     output: OutputOption = None,
     as_json: JsonOption = False,
     force: ForceOption = False,

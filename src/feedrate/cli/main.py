@@ -14,8 +14,9 @@ from feedrate.cli.leaking import leaks
 from feedrate.cli.measuring import bench, demo
 from feedrate.cli.results import report
 from feedrate.cli.running import CONTEXT, run
+from feedrate.cli.target_options import SCRIPT_ARGUMENTS
 from feedrate.cli.terminal import refusals_explained, say
-from feedrate.cli.tuning import SCRIPT_ARGUMENTS, tune
+from feedrate.cli.tuning import tune
 from feedrate.errors import FeedrateError
 from feedrate.version import __version__
 

@@ -14,13 +14,19 @@ from feedrate.cli.result_options import (
     OutputOption,
     VerboseOption,
 )
+from feedrate.cli.target_options import (
+    MEASURING,
+    DeviceOption,
+    StepMsOption,
+    StepOption,
+    TimeoutOption,
+)
 
 if TYPE_CHECKING:
     from feedrate.measure.manager import Watcher
     from feedrate.records import Suite
 
 SETTINGS = "Settings to combine"
-MEASURING = "Measuring"
 EXPERIMENT = "The published experiment (TARGET fashion-mnist)"
 
 EPOCHS, REPEATS, PLAN_EPOCHS = 2, 1, 10
@@ -96,27 +102,9 @@ def bench(
         int | None,
         typer.Option(min=1, help="End each epoch after so many.", rich_help_panel=MEASURING),
     ] = None,
-    step: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="A function step(batch) in the target's module: one training step.",
-            rich_help_panel=MEASURING,
-        ),
-    ] = None,
-    step_ms: Annotated[
-        float | None,
-        typer.Option(
-            min=0, help="Simulate a step of so many milliseconds.", rich_help_panel=MEASURING
-        ),
-    ] = None,
-    device: Annotated[
-        str,
-        typer.Option(
-            help="Where batches go when there is no step: auto, cpu, cuda, cuda:1, mps.",
-            rich_help_panel=MEASURING,
-        ),
-    ] = "auto",
+    step: StepOption = None,
+    step_ms: StepMsOption = None,
+    device: DeviceOption = "auto",
     seed: Annotated[
         int,
         typer.Option(
@@ -124,14 +112,7 @@ def bench(
             rich_help_panel=MEASURING,
         ),
     ] = 0,
-    timeout: Annotated[
-        float,
-        typer.Option(
-            min=1,
-            help="Give a run up after so many seconds without a batch.",
-            rich_help_panel=MEASURING,
-        ),
-    ] = 300,
+    timeout: TimeoutOption = 300,
     tolerance: Annotated[
         float,
         typer.Option(
