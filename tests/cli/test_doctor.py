@@ -157,6 +157,10 @@ class FakeTargets:
             Check("items", lambda _: None, lambda facts: f"of {facts.target}"),
         )
 
+    def put_in_place(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("feedrate.doctor.target_checks.CHECKS", self.CHECKS)
+        monkeypatch.setattr("feedrate.doctor.target_session.gather", self.gather)
+
     def gather(self, what: Asked, *, machine: MachineFacts, budget: float) -> str:
         assert machine.cpus.usable == 2
         self.asked = (what, budget)
@@ -171,7 +175,7 @@ def test_a_script_is_looked_at_with_its_arguments(
     script = tmp_path / "train.py"
     script.write_text("")
     targets = FakeTargets(severity)
-    monkeypatch.setattr("feedrate.cli.doctoring._of_targets", lambda name: targets)
+    targets.put_in_place(monkeypatch)
     arguments = ["--all", "--budget", "1m", str(script), "--epochs", "3", "--all"]
     result = CliRunner().invoke(app, ["doctor", *arguments], env={"COLUMNS": "300"})
     assert result.exit_code == code, result.output
@@ -187,7 +191,7 @@ def test_a_script_is_looked_at_with_its_arguments(
 
 @pytest.mark.usefixtures("machine")
 def test_a_target_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("feedrate.cli.doctoring._of_targets", lambda name: FakeTargets("info"))
+    FakeTargets("info").put_in_place(monkeypatch)
     result = CliRunner().invoke(app, ["doctor", "nowhere.py"])
     assert isinstance(result.exception, TargetError)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import shlex
 import sys
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -142,29 +141,20 @@ def _seconds(budget: str, target: str | None, step: str | None, *, module: bool)
 
 
 def _target_checks() -> Sequence[Check]:
-    return cast("Sequence[Check]", _of_targets("target_checks").CHECKS)
+    from feedrate.doctor.target_checks import CHECKS
+
+    return CHECKS
 
 
 def _look(what: Asked, machine: MachineFacts, seconds: float) -> TargetFacts:
     from feedrate import units
     from feedrate.cli.terminal import notices
+    from feedrate.doctor.target_session import gather
 
-    console, gather = notices(), _of_targets("target_session").gather
+    console = notices()
     shown = f"looking at {what.shown}, {units.duration(seconds)} at most"
     with console.status(shown) if console.is_terminal else contextlib.nullcontext():
-        return cast("TargetFacts", gather(what, machine=machine, budget=seconds))
-
-
-def _of_targets(name: str) -> Any:
-    """Return a part of doctor that looks at targets.
-
-    Raises:
-        UsageError: this feedrate has none.
-    """
-    full = f"feedrate.doctor.{name}"
-    if importlib.util.find_spec(full) is None:
-        raise UsageError("doctor looks at the machine only as yet; leave the target out")
-    return importlib.import_module(full)
+        return gather(what, machine=machine, budget=seconds)
 
 
 def _suite(machine: MachineFacts, target: str, seconds: float) -> Suite:
