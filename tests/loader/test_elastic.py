@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +213,27 @@ def test_what_cannot_grow_says_why() -> None:
         DataLoader(ds.Numbers(), num_workers="many")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="on_worker_death takes"):
         DataLoader(ds.Numbers(), on_worker_death="ignore")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("workers", [0, 2, "auto"])
+def test_a_torch_that_it_does_not_fit_gets_a_plain_loader_and_one_warning(
+    workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("feedrate.loader.dataloader.missing_names", lambda: ("_worker_loop",))
+    options = {"batch_size": 4, "shuffle": True}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = collect(DataLoader, ds.Numbers(20), num_workers=workers, **options)
+    if workers == "auto":
+        with pytest.warns(UserWarning, match="num_workers='auto' is"):
+            count = DataLoader(ds.Numbers(20), num_workers="auto").num_workers
+        options |= {"num_workers": count, "persistent_workers": True}
+    else:
+        options["num_workers"] = workers
+    assert equal(found, collect(TorchLoader, ds.Numbers(20), **options))
+    ours = [str(each.message) for each in told if "feedrate" in str(each.message)]
+    assert len(ours) == (workers != 0)  # without workers nothing is lost
+    assert all("this torch has no _worker_loop" in text for text in ours)
 
 
 def test_large_messages_without_tensors_come_through() -> None:

@@ -81,6 +81,13 @@ class DataLoader(TorchDataLoader[T_co]):
         super().__init__(
             dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, *args, **kwargs
         )
+        if num_workers and (why := obstacle()) is not None:
+            count = f"num_workers='auto' is {num_workers}" if is_auto else "workers stay as many"
+            lost = f"{count}, dead ones are not replaced, and batches travel as torch sends them"
+            warnings.warn(
+                f"feedrate.DataLoader runs as torch's own here, since {why}: {lost}",
+                stacklevel=2,
+            )
 
     def _become_elastic(self, transport: Transport, on_worker_death: OnWorkerDeath) -> None:
         """Set what this class adds to torch's; `feedrate.loader.adopt` does it to a made loader."""
@@ -109,7 +116,7 @@ class DataLoader(TorchDataLoader[T_co]):
             )
             self._fixed_history = tuple(pilot.history)
             return count
-        if _is_supported("num_workers='auto' is one worker for each usable CPU"):
+        if obstacle() is None:
             self.pilot = pilot
             return 1
         return max(1, min(math.floor(pilot.cpus), most))
@@ -136,9 +143,7 @@ class DataLoader(TorchDataLoader[T_co]):
             self.__dict__["num_workers"] = 1
 
     def _get_iterator(self) -> Any:
-        if self.num_workers == 0 or not _is_supported(
-            "dead workers are not replaced" if self.on_worker_death == "replace" else None
-        ):
+        if self.num_workers == 0 or obstacle() is not None:
             return super()._get_iterator()
         from feedrate.loader.iterator import ElasticIterator
 
@@ -260,13 +265,3 @@ def obstacle() -> str | None:
     if missing:
         return f"this torch has no {', '.join(missing)}"
     return None if hasattr(os, "register_at_fork") else "this platform has no fork"
-
-
-def _is_supported(loss: str | None) -> bool:
-    """Tell whether workers can be elastic here; warn of what is lost where they cannot."""
-    why = obstacle()
-    if why is not None and loss is not None:
-        warnings.warn(
-            f"feedrate.DataLoader runs as torch's own here, since {why}: {loss}", stacklevel=4
-        )
-    return why is None
