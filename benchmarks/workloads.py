@@ -34,6 +34,9 @@ class Photographs(Dataset):
     """Decodes JPEG photographs from memory, and scales them with torchvision."""
 
     def __init__(self, length: int = 10**7) -> None:
+        # Here, as a script has it at its top: in a worker it would take the first batch of each a
+        # second, which is a start that no fixed number of workers pays again in its measured time.
+        import torchvision.transforms.functional  # noqa: F401
         from matplotlib.cbook import get_sample_data
         from PIL import Image
 
