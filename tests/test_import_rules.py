@@ -44,6 +44,7 @@ MAY_IMPORT: dict[str, set[str] | None] = {
     "api": ANYTHING,
     "leak_api": ANYTHING,
     "pytest_plugin": ANYTHING,
+    "shown_suite": PLAIN | {"errors", "report", "store"},
     "tune_api": ANYTHING,
     "cli": ANYTHING,
 }

@@ -31,35 +31,16 @@ from feedrate.plan import bounds
 from feedrate.plan.sweep import Axes, default_workers, grid
 from feedrate.records import Benchmark, Procedure, Suite
 from feedrate.settings import Budget, StartMethod
+from feedrate.shown_suite import ShownSuite
 
 
-class BenchSuite(Suite, frozen=True, kw_only=True):
+class BenchSuite(ShownSuite, frozen=True, kw_only=True):
     """A measured suite that can show and save itself."""
-
-    def table(self, width: int = 100, *, verbose: bool = False) -> str:
-        """Return the table and the findings as text, ``width`` columns wide.
-
-        ``verbose`` adds every run, the evidence, and whole tracebacks.
-        """
-        from feedrate.report.text import suite_text
-
-        return suite_text(self, width=width, verbose=verbose)
 
     @property
     def best(self) -> Benchmark | None:
         """The fastest settings; of several that are as fast, the one that costs least."""
         return best(self)
-
-    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write the suite to a file that ``feedrate report`` reads.
-
-        Raises:
-            UsageError: the file exists and ``force`` is false.
-            OutputError: it cannot be written.
-        """
-        if not force and os.path.lexists(path):
-            raise UsageError(f"{os.fspath(path)} exists; name another file, or pass force=True")
-        store.save(self, path, force=force)
 
     def __repr__(self) -> str:
         """Return one line; `table` shows the whole."""

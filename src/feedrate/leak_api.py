@@ -7,7 +7,6 @@ assert not suite.leaks
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -16,7 +15,6 @@ from typing import Any
 
 import msgspec
 
-from feedrate import store
 from feedrate.analysis.growth import FEWEST_EPOCHS
 from feedrate.analysis.leak_suite import grows, judge_leaks
 from feedrate.analysis.leaks import epochs_wanted
@@ -32,17 +30,18 @@ from feedrate.errors import (
     UsageError,
 )
 from feedrate.host.metadata import gather
-from feedrate.measure.asked import Asked, asked
+from feedrate.measure.asked import Asked, asked, child_spec
 from feedrate.measure.child_process import CHILD_MARK
 from feedrate.measure.executor import Executor, Outcome, SubprocessExecutor
 from feedrate.measure.leak_watcher import LeakWatcher
 from feedrate.measure.manager import make_run
 from feedrate.measure.memory_observer import MemoryObserver
 from feedrate.measure.second_pass import with_causes
-from feedrate.measure.wire import ChildSpec, Leaks
+from feedrate.measure.wire import Leaks
 from feedrate.plan import bounds
 from feedrate.records import Benchmark, Finding, Metadata, Procedure, Run, RunError, Suite
 from feedrate.settings import LoaderSettings
+from feedrate.shown_suite import ShownSuite
 
 WATCH_SECONDS = 120.0
 DUTY = 0.005
@@ -50,33 +49,13 @@ DUTY = 0.005
 _LABEL = "watched"
 
 
-class LeakSuite(Suite, frozen=True, kw_only=True):
+class LeakSuite(ShownSuite, frozen=True, kw_only=True):
     """A watched run that can show and save itself."""
 
     @property
     def leaks(self) -> tuple[Finding, ...]:
         """The findings that say that memory, descriptors or processes grow."""
         return tuple(finding for finding in self.findings if grows(finding))
-
-    def table(self, width: int = 100, *, verbose: bool = False) -> str:
-        """Return the report as text, ``width`` columns wide.
-
-        ``verbose`` adds the evidence, every process, and whole tracebacks.
-        """
-        from feedrate.report.text import suite_text
-
-        return suite_text(self, width=width, verbose=verbose)
-
-    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write the suite to a file that ``feedrate report`` reads.
-
-        Raises:
-            UsageError: the file exists and ``force`` is false.
-            OutputError: it cannot be written.
-        """
-        if not force and os.path.lexists(path):
-            raise UsageError(f"{os.fspath(path)} exists; name another file, or pass force=True")
-        store.save(self, path, force=force)
 
     def __repr__(self) -> str:
         """Return one line; `table` shows the whole."""
@@ -176,7 +155,7 @@ def check_asked(
     A watch that is too short for it takes more; what it was is in the suite.
     """
     procedure = Procedure(
-        epochs=epochs or FEWEST_EPOCHS,
+        epochs=FEWEST_EPOCHS if epochs is None else epochs,
         repeats=1,
         max_batches=max_batches,
         step_seconds=None if step_ms is None else step_ms / 1000,
@@ -185,7 +164,13 @@ def check_asked(
         budget_seconds=seconds,
     )
     bounds.check(procedure, seed)
-    _check(what, seconds=seconds, epochs=epochs, loader=loader, workers=workers, cut=max_batches)
+    bounds.check_seconds("seconds", seconds)
+    bounds.check_least(0, loader=loader, workers=workers)
+    if max_batches is not None and what.script is not None:
+        raise UsageError(
+            "max_batches cuts the epochs of a function's loader; a script ends its own: bound the "
+            "watch with seconds (--seconds)"
+        )
     metadata = gather(
         target=what.shown,
         argv=tuple(sys.argv[1:]),
@@ -205,7 +190,10 @@ def check_asked(
         max_batches=max_batches,
         duty=duty,
     )
-    spec = _spec(what, procedure, seed, workers, asked_for)
+    settings = None if workers is None else LoaderSettings(num_workers=workers)
+    spec = msgspec.structs.replace(
+        child_spec(what, procedure, seed), settings=settings, session=asked_for
+    )
     outcome = executor.execute(spec, timeout=timeout, on_message=watcher.message)
     suite = answered(_suite(metadata, procedure, outcome))
     if outcome.watch is not None and outcome.error is None and suspects(outcome.watch):
@@ -264,46 +252,6 @@ def _settings(run: Run) -> LoaderSettings:
     uses = (use.facts for use in run.loaders if use.number == run.training_loader)
     facts = next(uses, run.facts)
     return own_settings(facts) if facts is not None else LoaderSettings(num_workers=0)
-
-
-def _spec(
-    what: Asked, procedure: Procedure, seed: int | None, workers: int | None, leaks: Leaks
-) -> ChildSpec:
-    return ChildSpec(
-        target=what.handover.target,
-        pickled=what.handover.pickled,
-        step=what.handover.step,
-        search_path=what.handover.search_path,
-        settings=None if workers is None else LoaderSettings(num_workers=workers),
-        epochs=1,
-        step_seconds=procedure.step_seconds,
-        device=procedure.device,
-        seed=seed,
-        script=what.script,
-        session=leaks,
-    )
-
-
-def _check(
-    what: Asked,
-    *,
-    seconds: float,
-    epochs: int | None,
-    loader: int | None,
-    workers: int | None,
-    cut: int | None,
-) -> None:
-    if not 1 <= seconds < math.inf:
-        raise UsageError(f"seconds must be a number of 1 or more, not {seconds:g}")
-    counts = (("epochs", epochs, 1), ("loader", loader, 0), ("workers", workers, 0))
-    for name, value, least in counts:
-        if value is not None and value < least:
-            raise UsageError(f"{name} must be {least} or more, not {value}")
-    if cut is not None and what.script is not None:
-        raise UsageError(
-            "max_batches cuts the epochs of a function's loader; a script ends its own: bound the "
-            "watch with seconds (--seconds)"
-        )
 
 
 def _check_outcome(suite: Suite, error: RunError | None, watcher: LeakWatcher) -> None:

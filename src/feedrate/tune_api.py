@@ -7,7 +7,6 @@ print(suite.recommendation)
 
 from __future__ import annotations
 
-import math
 import os
 import platform
 import sys
@@ -19,49 +18,28 @@ from typing import Any, cast
 
 import msgspec
 
-from feedrate import store
 from feedrate.analysis.tuned import read
 from feedrate.analysis.tuning import judge, recommend
 from feedrate.errors import FeedrateError, Interrupted, UsageError
 from feedrate.host.metadata import gather
 from feedrate.measure.allowed import allowed
-from feedrate.measure.asked import Asked, asked
+from feedrate.measure.asked import Asked, asked, child_spec
 from feedrate.measure.child_process import CHILD_MARK
 from feedrate.measure.executor import Executor, SubprocessExecutor
 from feedrate.measure.tune_watcher import TuneWatcher
 from feedrate.measure.tuner import Tuner
-from feedrate.measure.wire import ChildSpec
 from feedrate.plan import bounds
 from feedrate.plan.race import ROUNDS
 from feedrate.records import Metadata, Procedure, Suite
 from feedrate.settings import ALLOWED, Allowed
+from feedrate.shown_suite import ShownSuite
 from feedrate.store.profiles import content_hash, load_profile, profile_key, save_profile
 
 BUDGET_SECONDS = 60.0
 
 
-class TuneSuite(Suite, frozen=True, kw_only=True):
+class TuneSuite(ShownSuite, frozen=True, kw_only=True):
     """A measured tune that can show and save itself; ``recommendation`` is ``None`` to keep."""
-
-    def table(self, width: int = 100, *, verbose: bool = False) -> str:
-        """Return the report as text, ``width`` columns wide.
-
-        ``verbose`` adds the search, the evidence, and whole tracebacks.
-        """
-        from feedrate.report.text import suite_text
-
-        return suite_text(self, width=width, verbose=verbose)
-
-    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write the suite to a file that ``feedrate report`` reads.
-
-        Raises:
-            UsageError: the file exists and ``force`` is false.
-            OutputError: it cannot be written.
-        """
-        if not force and os.path.lexists(path):
-            raise UsageError(f"{os.fspath(path)} exists; name another file, or pass force=True")
-        store.save(self, path, force=force)
 
     def __repr__(self) -> str:
         """Return one line; `table` shows the whole."""
@@ -185,7 +163,9 @@ def tune_asked(
         allow=_allowed(allow),
     )
     bounds.check(procedure, seed)
-    _check(budget, max_workers=max_workers, max_ram=max_ram, max_shm=max_shm, loader=loader)
+    bounds.check_seconds("budget", budget)
+    bounds.check_least(1, max_workers=max_workers, max_ram=max_ram, max_shm=max_shm)
+    bounds.check_least(0, loader=loader)
     metadata = gather(
         target=what.shown,
         argv=tuple(sys.argv[1:]),
@@ -199,7 +179,7 @@ def tune_asked(
     tuner = Tuner(
         Suite(metadata=metadata, procedure=procedure, kind="tune"),
         executor=executor or SubprocessExecutor(),
-        spec=_spec(what, procedure, seed),
+        spec=child_spec(what, procedure, seed),
         limits=lambda: allowed(budget, max_workers=max_workers, max_ram=max_ram, max_shm=max_shm),
         loader=loader,
         earlier=load_profile(key) if key is not None and not fresh else None,
@@ -237,21 +217,6 @@ def _with_answer(tuner: Tuner) -> None:
     tuner.save()
 
 
-def _spec(what: Asked, procedure: Procedure, seed: int | None) -> ChildSpec:
-    return ChildSpec(
-        target=what.handover.target,
-        pickled=what.handover.pickled,
-        step=what.handover.step,
-        search_path=what.handover.search_path,
-        settings=None,
-        epochs=1,
-        step_seconds=procedure.step_seconds,
-        device=procedure.device,
-        seed=seed,
-        script=what.script,
-    )
-
-
 def _key(what: Asked, metadata: Metadata, options: Sequence[object]) -> str:
     """Return the profile's name: host, target with its content, arguments, versions, options."""
     return profile_key(
@@ -282,12 +247,3 @@ def _allowed(names: Sequence[str]) -> tuple[Allowed, ...]:
         if name not in ALLOWED:
             raise UsageError(f"allow takes {' or '.join(ALLOWED)}, and not {name!r}")
     return cast(tuple[Allowed, ...], tuple(names))
-
-
-def _check(budget: float, **counts: int | None) -> None:
-    if not 1 <= budget < math.inf:
-        raise UsageError(f"budget must be a number of seconds of 1 or more, not {budget:g}")
-    for name, value in counts.items():
-        least = 0 if name == "loader" else 1
-        if value is not None and value < least:
-            raise UsageError(f"{name} must be {least} or more, not {value}")

@@ -1,4 +1,4 @@
-"""What a tune is asked to tune: a script with its arguments, a function, or an object."""
+"""What is asked for: a script with its arguments, a function, or an object."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import msgspec
 from feedrate.errors import TargetError, UsageError
 from feedrate.measure.handover import Handover, hand_over
 from feedrate.measure.named import foresee
-from feedrate.measure.wire import ScriptSpec
+from feedrate.measure.wire import ChildSpec, ScriptSpec
+from feedrate.records import Procedure
 
 _LAUNCHERS = {
     "torchrun": ("torchrun", "torch.distributed.run", "torch.distributed.launch"),
@@ -23,7 +24,7 @@ _LAUNCHERS = {
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be tuned. ``shown`` is its name for people; ``file`` holds its code, if one does.
+    """What is to be measured: ``shown`` is its name for people, ``file`` what holds its code.
 
     ``is_object`` says that it was handed over from Python and has no name: nothing is kept of it.
     """
@@ -61,6 +62,22 @@ def asked(
     foresee(text, step if isinstance(step, str) else None)
     file = place if place.endswith(".py") else f"{place.replace('.', '/')}.py"
     return Asked(handover=hand_over(text, step), shown=text, file=file)
+
+
+def child_spec(what: Asked, procedure: Procedure, seed: int | None) -> ChildSpec:
+    """Return what a child is told that runs the target as it is; its session is still to be set."""
+    return ChildSpec(
+        target=what.handover.target,
+        pickled=what.handover.pickled,
+        step=what.handover.step,
+        search_path=what.handover.search_path,
+        settings=None,
+        epochs=1,
+        step_seconds=procedure.step_seconds,
+        device=procedure.device,
+        seed=seed,
+        script=what.script,
+    )
 
 
 def _refuse_launcher(name: str) -> None:

@@ -41,3 +41,24 @@ def check(procedure: Procedure, seed: int | None) -> None:
         raise UsageError(f"tolerance must be 0 to 0.5, not {procedure.tolerance:g}")
     if seed is not None and seed not in SEEDS:
         raise UsageError(f"seed must be -2**63 to 2**64 - 1, as torch has it, not {seed}")
+
+
+def check_seconds(name: str, value: float) -> None:
+    """Return if a stretch of time can be meant.
+
+    Raises:
+        UsageError: it is shorter than a second, or has no end.
+    """
+    if not 1 <= value < math.inf:
+        raise UsageError(f"{name} must be a number of seconds of 1 or more, not {value:g}")
+
+
+def check_least(least: int, **counts: int | None) -> None:
+    """Return if none of the counts that are given is below ``least``.
+
+    Raises:
+        UsageError: it names the first that is.
+    """
+    for name, value in counts.items():
+        if value is not None and value < least:
+            raise UsageError(f"{name} must be {least} or more, not {value}")

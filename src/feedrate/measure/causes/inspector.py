@@ -10,7 +10,8 @@ from typing import Any
 from feedrate.analysis.causes import LEAST_SIGHTS, Sight, comparable, node_slope, rising_lines
 from feedrate.measure.causes import tracing
 from feedrate.measure.causes.candidates import Evaluation
-from feedrate.measure.causes.evaluating import Surroundings, evaluate
+from feedrate.measure.causes.evaluating import evaluate
+from feedrate.measure.causes.explaining import Surroundings
 from feedrate.measure.causes.inspection import Inspection
 from feedrate.measure.causes.lines import Lines
 from feedrate.measure.causes.looking import Looker
