@@ -16,6 +16,7 @@ from feedrate.errors import TargetError
 from feedrate.experiments import idx
 from feedrate.experiments.devices import pick_device
 from feedrate.experiments.published import AUGMENTED, BATCH_SIZE, LIGHT
+from feedrate.experiments.steady_step import steady_cpu_step
 from feedrate.experiments.vision import require_vision
 
 Batch = list[Tensor]
@@ -30,7 +31,7 @@ def make_run(
 ) -> tuple[DataLoader[Any], TrainingStep]:
     """Return the experiment's loader, without workers yet, and its training step.
 
-    Without an accelerator the step computes on one CPU.
+    Without an accelerator the step computes on one CPU and keeps the memory that it has had.
 
     Args:
         data_dir: the folder that holds ``FashionMNIST/raw``; nothing is downloaded.
@@ -59,9 +60,7 @@ def make_run(
     _forbid_tf32()
     where = pick_device(device)
     if where.type == "cpu":
-        # Published on a GPU, whose step leaves the CPUs to the workers. Threads of a step on the
-        # CPU would spin for them instead, and its time would vary several times over.
-        torch.set_num_threads(1)
+        steady_cpu_step()
     loader: DataLoader[Any] = DataLoader(dataset, batch_size=batch_size, shuffle=True)
     return loader, TrainingStep(where, batch_size)
 
