@@ -112,6 +112,28 @@ class MemoryRoom(msgspec.Struct, frozen=True, kw_only=True):
     worker_descriptors: int | None = None
 
 
+class BatchCarried(msgspec.Struct, frozen=True, kw_only=True):
+    """What tensors take along that come from a worker: the whole storages that they look into.
+
+    ``view_bytes`` and ``storage_bytes`` are of the batch that takes most along: of its tensors, and
+    of the ``at_once`` different storages behind them. ``storages`` is how many different ones there
+    were in the ``batches`` that were looked at, of those that take much along.
+    """
+
+    view_bytes: int
+    storage_bytes: int
+    at_once: int
+    storages: int
+    batches: int
+
+
+class IndexList(msgspec.Struct, frozen=True, kw_only=True):
+    """A list of indices that a sampler has made: how many there are, and their bytes."""
+
+    count: int
+    list_bytes: int
+
+
 class GrowthCause(msgspec.Struct, frozen=True, kw_only=True):
     """What the second pass found inside a process that grows.
 
@@ -120,7 +142,8 @@ class GrowthCause(msgspec.Struct, frozen=True, kw_only=True):
     a collection of reference cycles gave back at the end, ``trimmed`` what the allocator gave back
     when asked to. ``file`` and ``line`` are where most of it was allocated, ``type_name`` and
     ``count`` the objects that grew most in number, ``holder`` what holds them, outermost first, as
-    "dataset.cache".
+    "dataset.cache". ``walked`` is the share of the new objects that was looked at, less than 1
+    where there were too many for the time.
     """
 
     process: str
@@ -133,6 +156,7 @@ class GrowthCause(msgspec.Struct, frozen=True, kw_only=True):
     type_name: str = ""
     count: int = 0
     holder: str = ""
+    walked: float = 1.0
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,7 +183,9 @@ class MemoryWatch(msgspec.Struct, frozen=True, kw_only=True):
     ``complete_epochs`` is how many came to their end. ``dataset_length`` is the number of distinct
     items, ``None`` where unknown. ``spent_seconds`` is what the looks took, of ``seconds`` in all.
     ``causes`` are what the second pass found of each process that grows, ``objects`` the Python
-    objects that grow in it, those that take most first.
+    objects that grow in it, those that take most first. ``carried`` is what the tensors of batches
+    take along from workers, ``indices`` the longest list that the sampler holds, each ``None``
+    where there is nothing of the kind.
     """
 
     looks: tuple[MemoryLook, ...]
@@ -171,5 +197,7 @@ class MemoryWatch(msgspec.Struct, frozen=True, kw_only=True):
     room: MemoryRoom = MemoryRoom()
     causes: tuple[GrowthCause, ...] = ()
     objects: tuple[Cause, ...] = ()
+    carried: BatchCarried | None = None
+    indices: IndexList | None = None
     seconds: float = 0.0
     spent_seconds: float = 0.0

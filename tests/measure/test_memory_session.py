@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 from watching import Said, watch
 
 from feedrate.measure import wire
+from feedrate.memory_records import BatchCarried
 
 pytestmark = pytest.mark.torch
 
@@ -164,3 +166,68 @@ def test_a_script_that_ends_by_itself_tells_what_there_is() -> None:
 
 def test_a_script_that_iterates_nothing_has_no_loader() -> None:
     assert watch(leaks(), lambda: None).used.training_loader is None
+
+
+class Crops(Dataset[Any]):
+    """Gives 1,000 bytes of an image of 4 MiB: of a new one each time, or of one for all."""
+
+    def __init__(self, image: torch.Tensor | None = None) -> None:
+        self.image = image
+
+    def __len__(self) -> int:
+        return 12
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        image = torch.zeros(4 * 2**20, dtype=torch.uint8) if self.image is None else self.image
+        return image[1000 * index : 1000 * (index + 1)]
+
+
+def carried(dataset: Crops, **options: Any) -> BatchCarried | None:
+    loader: DataLoader[Any] = DataLoader(dataset, batch_size=None, **options)
+    said = watch(leaks(epochs=1), lambda: passes(loader, 1), is_script=False)
+    return marks(said)[-1].carried
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/maps")
+def test_views_from_workers_take_their_storages_along() -> None:
+    found = carried(Crops(), num_workers=2)
+    assert found is not None
+    assert (found.view_bytes, found.storage_bytes) == (1000, 4 * 2**20)
+    assert found.storages == found.batches == 12
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/maps")
+def test_views_of_what_is_shared_anyway_are_of_one_storage() -> None:
+    image = torch.zeros(4 * 2**20, dtype=torch.uint8).share_memory_()
+    found = carried(Crops(image), num_workers=2)
+    assert found is not None
+    assert found.storages == 1
+
+
+def test_views_of_this_process_do_not_travel() -> None:
+    assert carried(Crops()) is None
+
+
+def test_the_list_of_indices_is_told_with_the_first_mark() -> None:
+    loader = DataLoader(Items(200_000), batch_size=4, shuffle=True)
+    said = watch(leaks(epochs=1, max_batches=2), lambda: passes(loader, 1), is_script=False)
+    found = marks(said)[0].indices
+    assert found is not None
+    assert found.count == 200_000
+
+
+def test_a_loader_of_which_some_batches_were_looked_at_before_is_not_the_one_that_trains() -> None:
+    first = DataLoader(Items(40), batch_size=4)
+    second = DataLoader(Items(24), batch_size=4)
+    model = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    kept = []
+
+    def script() -> None:
+        kept.append(iter(first))  # a sanity check, which is not gone on with
+        next(kept[-1])
+        passes(second, 3, step=optimizer.step)
+
+    said = watch(leaks(), script)
+    assert said.used.training_loader == 1
+    assert [mark.is_end for mark in of_epoch(said, 2) if mark.loader == 1][-1]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from feedrate import units
-from feedrate.analysis.leak_suite import grows, wait_share, watched_run
+from feedrate.analysis.leak_suite import grows
 from feedrate.analysis.phases import workers_stay
+from feedrate.analysis.watched import wait_share, watched_run
 from feedrate.analysis.wording import workers
 from feedrate.records import Run, Suite
 

@@ -77,6 +77,11 @@ def worker_pids(iterator: object) -> tuple[int, ...] | None:
     return tuple(pid for pid in pids if isinstance(pid, int))
 
 
+def index_iterator(iterator: object) -> object:
+    """Return what gives an iterator its indices, ``None`` where that is not known."""
+    return getattr(iterator, "_sampler_iter", None)
+
+
 def changes_of(tensor: torch.Tensor) -> int | None:
     """Return how often a tensor was changed in place, ``None`` where torch does not count."""
     try:

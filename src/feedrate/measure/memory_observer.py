@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -14,6 +14,7 @@ from feedrate.measure.observer import Observer
 from feedrate.memory_records import DeviceReading, MemoryLook, MemoryRoom, MemoryWatch
 from feedrate.records import LoaderFacts
 
+T = TypeVar("T")
 WantsMore = Callable[[MemoryWatch], int | None]
 """Returns how many epochs more the verdicts need, ``None`` where none is open."""
 OnLook = Callable[[MemoryLook], None]
@@ -213,7 +214,13 @@ def make_watch(seen: Sequence[Seen], number: int, facts: LoaderFacts | None) -> 
         start_method=facts.start_method if facts is not None else None,
         persistent_workers=facts.persistent_workers if facts is not None else False,
         dataset_length=facts.dataset_length if facts is not None else None,
+        carried=_latest(each.mark.carried for each in own),
+        indices=_latest(each.mark.indices for each in own),
     )
+
+
+def _latest(told: Iterable[T | None]) -> T | None:
+    return next((each for each in reversed(list(told)) if each is not None), None)
 
 
 def _phase(mark: wire.Mark, length: int | None) -> float:

@@ -6,19 +6,22 @@ process and of its workers from outside, between a `feedrate.measure.wire.Mark` 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from feedrate.errors import TargetError
-from feedrate.loader.torch_private import worker_pids
+from feedrate.loader.torch_private import index_iterator, worker_pids
 from feedrate.measure import wire
+from feedrate.measure.carrying import Carrying
 from feedrate.measure.configure import configure
 from feedrate.measure.device_memory import DeviceSight
 from feedrate.measure.guard import missing_guard
+from feedrate.measure.indices import index_list
 from feedrate.measure.rhythm import Rhythm
 from feedrate.measure.sender import Sender
 from feedrate.measure.sessions import Session
 from feedrate.measure.uses import Iteration, Use, pick_most_used, pick_trained
+from feedrate.memory_records import IndexList
 from feedrate.records import DevicePeaks, Window
 from feedrate.settings import LoaderSettings
 
@@ -43,6 +46,15 @@ class _Course:
     level: int = 0
     prefetch: int | None = None
     workers: tuple[int, ...] | None = ()
+    carrying: Carrying = field(default_factory=Carrying)
+    indices: IndexList | None = None
+
+    def saw(self, loader: Any, iterator: Any, batch: Any, *, travelled: bool) -> None:
+        """Look at what comes with the first batches; ``travelled`` from torch's workers."""
+        if travelled:
+            self.carrying.saw(batch)
+        if self.epoch == 0 and self.batches == 1:
+            self.indices = index_list(index_iterator(iterator), loader)
 
 
 class MemorySession(Session):
@@ -115,12 +127,14 @@ class MemorySession(Session):
 
     def take_over(self, iteration: Iteration, iterator: Any, batch: Any) -> None:
         """Stop for a look if one is due."""
-        del batch
         use = iteration.use
         course = self._courses.get(use.number)
         if course is None or not course.is_open or not self._is_watched(use):
             return
         course.workers = worker_pids(iterator) if course.level else ()
+        is_torchs = use.facts is None or use.facts.loader != "feedrate"
+        travelled = course.level > 0 and is_torchs
+        course.saw(iteration.loader(), iterator, batch, travelled=travelled)
         length = self._length(use, course)
         if course.batches == length:
             self._ends(use, course)
@@ -150,8 +164,11 @@ class MemorySession(Session):
         self._ends(use, course)
 
     def on_optimizer_step(self, iteration: Iteration) -> None:
-        """Settle on the loader whose batches an optimizer's steps follow first."""
-        if self._chosen is None and self.concerns(iteration.use):
+        """Settle on the loader whose batches an optimizer's steps follow first.
+
+        One that gave some batches before, as for a sanity check, is not followed by them.
+        """
+        if self._chosen is None and iteration is self.current and self.concerns(iteration.use):
             self._chosen = iteration.use
 
     def tell_rest(self) -> int | None:
@@ -215,6 +232,8 @@ class MemorySession(Session):
             workers=course.workers,
             device=self._device.reading(),
             device_free=self._device.free(),
+            carried=course.carrying.record(),
+            indices=course.indices,
         )
         started = self.clock()
         answer = self._ask(mark)

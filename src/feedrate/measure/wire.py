@@ -13,7 +13,7 @@ import msgspec
 
 from feedrate.measure.causes.inspection import Caused, Causes
 from feedrate.measure.examined import Part
-from feedrate.memory_records import DeviceReading
+from feedrate.memory_records import BatchCarried, DeviceReading, IndexList
 from feedrate.records import Choice, DevicePeaks, Epoch, LoaderFacts, LoaderUse, RunError, Window
 from feedrate.settings import LoaderSettings
 
@@ -181,7 +181,8 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     the pass should have, where that is known. With ``is_end`` it has given all it will. No other
     mark follows one that ``is_last``.
     ``workers`` are the pids of the loader's own, ``None`` where that cannot be told.
-    ``device_free`` is what the device has left in bytes.
+    ``device_free`` is what the device has left in bytes. ``carried`` and ``indices`` are what was
+    seen of batches and of the sampler by then.
     """
 
     loader: int
@@ -194,6 +195,8 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     workers: tuple[int, ...] | None = None
     device: DeviceReading | None = None
     device_free: int | None = None
+    carried: BatchCarried | None = None
+    indices: IndexList | None = None
 
 
 class Examined(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -12,9 +12,10 @@ from rich.text import Text
 
 from feedrate import units
 from feedrate.analysis.checklist import checklist
-from feedrate.analysis.leak_suite import grows, judge_leaks, watched_run
+from feedrate.analysis.leak_suite import grows, judge_leaks
 from feedrate.analysis.memory_table import FIGURES, Amounts, ProcessRows, memory_table, totals
-from feedrate.memory_records import Cause, MemoryWatch
+from feedrate.analysis.watched import watched_run
+from feedrate.memory_records import Cause, GrowthCause, MemoryWatch
 from feedrate.records import Finding, Run, Suite
 from feedrate.report.details import render_tracebacks
 from feedrate.report.findings import render_findings
@@ -56,6 +57,7 @@ def leak_blocks(suite: Suite, *, verbose: bool) -> Iterator[RenderableType]:
     yield from _verdict(findings, decisive, run)
     if watch.objects:
         yield from _causes(watch.objects, verbose=verbose)
+        yield from _not_walked(watch.causes)
     yield Text("\nMiB", style="dim")
     yield _table(watch, verbose=verbose)
     yield from _hidden(watch)
@@ -163,6 +165,14 @@ def _causes(objects: Sequence[Cause], *, verbose: bool) -> Iterator[RenderableTy
         if each.held_by:
             text += f"; held by {' → '.join(each.held_by)}"
         yield Hanging("  · ", f"{text}.")
+
+
+def _not_walked(causes: Sequence[GrowthCause]) -> Iterator[RenderableType]:
+    """Say where there were too many objects to look at all of them."""
+    for each in causes:
+        if each.walked < 1:
+            text = f"of the new objects in the {each.process} {units.share(each.walked)} were"
+            yield Hanging("  · ", f"{text} looked at: there are too many for the time.")
 
 
 def _table(watch: MemoryWatch, *, verbose: bool) -> Grid:

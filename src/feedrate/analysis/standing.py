@@ -1,0 +1,177 @@
+"""Memory that is taken at once and does not grow: queues, idle workers, views, lists of indices.
+
+None of it is a leak, and all of it may be why a training does not fit. Each finding has the bytes
+behind it, and what they were held against.
+"""
+
+from __future__ import annotations
+
+from feedrate import units
+from feedrate.analysis.watched import trained_use, wait_share
+from feedrate.analysis.wording import figure, workers
+from feedrate.memory_records import MemoryWatch, ProcessReading
+from feedrate.records import Finding, LoaderFacts, Run
+
+STANDING = frozenset(
+    {
+        "memory.idle_workers",
+        "memory.prefetch_queue",
+        "memory.sampler_list",
+        "memory.view_ships_storage",
+    }
+)
+"""The codes of what is found here."""
+_QUEUE = 64 * 2**20
+"""Less than this in the queue is not worth a word."""
+_QUEUE_SHARE = 0.5
+_NO_WAIT = 0.05
+_DEFAULT_PREFETCH = 2
+_IDLE = 16 * 2**20
+_INDICES = 64 * 2**20
+_STORAGE = 2**20
+_SEVERAL = 1.5
+_SHIPPED = 4.0
+"""A storage this many times as large as what is used of it is more than rounding and padding."""
+
+
+def standing(run: Run, watch: MemoryWatch | None) -> tuple[Finding, ...]:
+    """Return what takes memory that it need not take, without growing."""
+    found = [_queue(run, watch)]
+    if watch is not None:
+        found += [_idle(run, watch), _views(run, watch), _indices(watch)]
+    return tuple(each for each in found if each is not None)
+
+
+def _idle(run: Run, watch: MemoryWatch) -> Finding | None:
+    use = trained_use(run)
+    kept = [
+        each
+        for each in run.loaders
+        if each is not use and each.facts.num_workers and each.facts.persistent_workers
+    ]
+    if not watch.looks or not kept:
+        return None
+    last = watch.looks[-1]
+    before = {each.pid for look in watch.looks[:-1] for each in look.others}
+    idle = [each for each in last.others if each.pid in before]
+    held = sum(_own(each) for each in idle)
+    if not idle or held < _IDLE:
+        return None
+    place = kept[0]
+    where = f" (made at {place.file}:{place.line})" if place.file is not None else ""
+    return Finding(
+        code="memory.idle_workers",
+        severity="warning",
+        title=f"{workers(len(idle))} of another loader{where} stay alive while this one trains, as "
+        f"after a validation with persistent_workers: they hold {units.size(held)} of their own.",
+        evidence=(
+            figure("idle workers", len(idle), ""),
+            figure("their own memory (USS)", held, "bytes"),
+        ),
+        remedy="Set persistent_workers=False for the validation loader, or give it fewer workers.",
+    )
+
+
+def _queue(run: Run, watch: MemoryWatch | None) -> Finding | None:
+    use = trained_use(run)
+    facts: LoaderFacts | None = use.facts if use is not None else run.facts
+    share = wait_share(run)
+    if facts is None or watch is None or not facts.num_workers or not facts.batch_bytes:
+        return None
+    depth = facts.prefetch_factor or _DEFAULT_PREFETCH
+    queue = facts.batch_bytes * facts.num_workers * depth
+    # what is left is what it was without the queue, which is full when memory is looked at
+    rooms = (
+        (watch.room.memory_source, watch.room.memory),
+        ("/dev/shm", watch.room.shm),
+    )
+    tight = [(name, left + queue) for name, left in rooms if left is not None]
+    tight = [(name, whole) for name, whole in tight if queue > _QUEUE_SHARE * whole]
+    is_idle = depth > _DEFAULT_PREFETCH and share is not None and share < _NO_WAIT
+    if queue < _QUEUE or not (tight or is_idle):
+        return None
+    saved = queue - facts.batch_bytes * facts.num_workers * min(depth, _DEFAULT_PREFETCH)
+    evidence = [
+        figure("bytes of a batch", facts.batch_bytes, "bytes"),
+        figure("batches that may wait", facts.num_workers * depth, ""),
+        figure("what prefetch_factor 2 saves", saved, "bytes"),
+    ]
+    if share is not None:
+        evidence.append(figure("share of the time spent waiting", share, "share"))
+    evidence += [figure(f"{name} without them", whole, "bytes") for name, whole in tight]
+    if tight:
+        name, whole = min(tight, key=lambda each: each[1])
+        why = f"that is {units.share(queue / whole)} of the {units.size(whole)} of {name}"
+    else:
+        why = f"the loop waits only {units.share(share or 0.0)} of its time, which a shorter queue"
+        why += " gives too"
+    return Finding(
+        code="memory.prefetch_queue",
+        severity="warning",
+        title=f"Batches that wait take up to {units.size(queue)}: {workers(facts.num_workers)} × "
+        f"prefetch_factor {depth} × {units.size(facts.batch_bytes)} a batch; {why}.",
+        evidence=tuple(evidence),
+        remedy="Set prefetch_factor=2 or 1, fewer workers, or smaller batches (uint8 instead of "
+        "float32).",
+    )
+
+
+def _views(run: Run, watch: MemoryWatch) -> Finding | None:
+    """Say that views take their storages along, unless all of them look into one and the same.
+
+    A dataset that was put into shared memory once is sent by its name, however small the view.
+    """
+    carried = watch.carried
+    if carried is None or carried.storage_bytes < _STORAGE:
+        return None
+    copies = carried.storages / max(1, carried.at_once)
+    if copies < _SEVERAL:
+        return None
+    times = carried.storage_bytes / max(1, carried.view_bytes)
+    if times < _SHIPPED:
+        return None
+    use = trained_use(run)
+    facts = use.facts if use is not None else run.facts
+    count = facts.num_workers if facts is not None else watch.num_workers
+    if copies > count:
+        meaning = "Each batch costs its storage in shared memory, and a copy of it"
+    else:
+        whole = units.size(carried.storage_bytes * count)
+        meaning = f"Each worker puts one into shared memory: {whole} of {workers(count)}"
+    return Finding(
+        code="memory.view_ships_storage",
+        severity="warning",
+        title=f"The tensors of a batch show {units.size(carried.view_bytes)} and carry storages of "
+        f"{units.size(carried.storage_bytes)} through transport: they are views of something "
+        f"{units.ratio(times)} as large. {meaning}.",
+        evidence=(
+            figure("bytes of the views in a batch", carried.view_bytes, "bytes"),
+            figure("bytes of the storages that travel with them", carried.storage_bytes, "bytes"),
+            figure("different storages in the batches looked at", carried.storages, ""),
+            figure("batches looked at", carried.batches, ""),
+        ),
+        remedy="Return a copy of what is needed: x[a:b].clone().",
+    )
+
+
+def _indices(watch: MemoryWatch) -> Finding | None:
+    made = watch.indices
+    if made is None or made.list_bytes < _INDICES:
+        return None
+    return Finding(
+        code="memory.sampler_list",
+        severity="warning",
+        title=f"The sampler makes a list of all {made.count:,} indices before the first batch of "
+        f"each epoch: {units.size(made.list_bytes)} in the main process, and on each rank.",
+        evidence=(
+            figure("indices in the list", made.count, ""),
+            figure("bytes of the list and of its numbers", made.list_bytes, "bytes"),
+        ),
+        remedy="Use a sampler that shuffles blocks, and within them, and yields; or draw with "
+        "replacement.",
+    )
+
+
+def _own(process: ProcessReading) -> int:
+    memory = process.memory
+    return memory.uss if memory.uss is not None else memory.rss
