@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Collection
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from builders import make_facts
-from feedrate.measure import wire
+from feedrate.measure import memory_observer, wire
 from feedrate.measure.memory_observer import MemoryObserver, Seen, make_watch
 from feedrate.memory_records import (
     DeviceReading,
@@ -209,3 +210,42 @@ def test_the_loader_that_trains_is_the_one(number: int) -> None:
     watch = observer.watch(used, None)
     assert watch is not None
     assert [look.epoch for look in watch.looks] == [number]
+
+
+def test_what_looking_has_cost_does_not_go_on_after_a_verdict(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Short epochs are over long before looking is its share of the time; it ends all the same."""
+    monkeypatch.setattr(memory_observer, "LONG_ENOUGH", 0.0)
+    answers: list[bytes] = []
+    observer = MemoryObserver(Asked(None), 3, 1e-9, lambda _: None, FakeEyes)
+    observer.attach(1)
+    for epoch in range(4):
+        observer.marked(mark(epoch, 1), answers.append)
+        observer.marked(mark(epoch, 5, is_end=True), answers.append)
+    assert answers == [wire.GO] * 6 + [wire.STOP] * 2
+
+
+def test_a_verdict_of_the_first_moments_is_asked_for_again_when_it_was_long_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory_observer, "LONG_ENOUGH", 3600.0)
+    asked = Asked(None, 1, None)
+    answers: list[bytes] = []
+    observer = MemoryObserver(asked, 3, 1e-9, lambda _: None, FakeEyes)
+    observer.attach(1)
+    begin = time.perf_counter()
+    numbers = itertools.count()
+
+    def until_asked(times: int) -> int:
+        while len(asked.after) < times:
+            observer.marked(mark(next(numbers), 5, is_end=True), answers.append)
+        return len(answers)
+
+    until_asked(1)
+    monkeypatch.setattr(memory_observer, "LONG_ENOUGH", time.perf_counter() - begin)
+    again = until_asked(2)
+    assert until_asked(3) == again + 1, "it is open again, and soon no longer"
+    assert set(answers) == {wire.GO}
+    observer.marked(mark(next(numbers), 1), answers.append)
+    assert answers[-1] == wire.STOP

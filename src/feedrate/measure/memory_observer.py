@@ -23,6 +23,9 @@ WHOLE_SHARE = 0.7
 """So much of the time that looks may take is for whole ones."""
 _AGAIN = 0.5
 """After this share of the epochs that were still wanted it is asked again."""
+LONG_ENOUGH = 5.0
+"""Seconds after which a verdict ends the watch whatever looking has cost: where epochs are short
+the first looks alone are more than its share of the time, and more time would tell nothing new."""
 
 
 class Eyes(Protocol):
@@ -86,6 +89,7 @@ class MemoryObserver(Observer):
         self._spent = 0.0
         self._ask_at = fewest
         self._is_enough = False
+        self._judged_at = 0.0
 
     def attach(self, pid: int) -> None:
         """Begin with the process and what it starts."""
@@ -123,7 +127,7 @@ class MemoryObserver(Observer):
                 self._room = self._eyes.room(look, mark.device_free)
             self._on_look(look)
             if mark.is_end and not is_over:
-                self._judge(mark)
+                self._judge(mark, begin - self._started)
         self._ended = time.perf_counter()
         self._spent += self._ended - begin
 
@@ -145,18 +149,22 @@ class MemoryObserver(Observer):
         )
 
     def _is_over(self, now: float) -> bool:
-        """Tell whether all is known, and looking has taken no more of the time than it may."""
+        """Tell whether all is known, and looking has taken its share at most, or it was long."""
+        if not self._is_enough:
+            return False
         elapsed = now - (self._started or now)
-        return self._is_enough and self._spent <= self._duty * elapsed
+        return self._judged_at >= LONG_ENOUGH or self._spent <= self._duty * elapsed
 
-    def _judge(self, mark: wire.Mark) -> None:
+    def _judge(self, mark: wire.Mark, elapsed: float) -> None:
         looked_at = {
             each.mark.epoch
             for each in self._seen
             if each.mark.is_end and each.mark.loader == mark.loader
         }
-        if len(looked_at) < self._ask_at:
+        is_again = self._is_enough and elapsed >= LONG_ENOUGH
+        if len(looked_at) < self._ask_at and not is_again:
             return
+        self._judged_at = elapsed
         watch = make_watch(self._seen, mark.loader, None)
         more = self._wants_more(msgspec.structs.replace(watch, room=self._room))
         self._is_enough = more is None

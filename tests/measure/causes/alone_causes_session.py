@@ -112,6 +112,20 @@ def test_settings_are_set_first(growing: ModuleType) -> None:
     assert seen.objects[0].held_by[0] == "dataset.log"
 
 
+def test_workers_of_one_short_epoch_are_kept_to_be_looked_into(growing: ModuleType) -> None:
+    loader = growing.make_loader(growing.Small(), num_workers=1)
+
+    def script() -> None:
+        while True:
+            for _ in loader:
+                pass
+
+    spec = Causes(seconds=SECONDS, process="worker 0")
+    seen, _ = inspected(spec, script, None, [loader])
+    assert seen.objects[0].held_by[0] == "dataset.log"
+    assert seen.is_complete
+
+
 def test_a_script_that_ends_early_says_what_was_seen(growing: ModuleType) -> None:
     loader = growing.make_loader(growing.Small())
 

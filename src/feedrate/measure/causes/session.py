@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from feedrate.errors import TargetError
+from feedrate.loader.torch_private import set_checked_attribute
 from feedrate.measure.causes.finding import longest, worker_items
 from feedrate.measure.causes.in_worker import WorkerProbe, probe_worker
 from feedrate.measure.causes.inspection import Caused, Causes, Inspection
@@ -62,6 +63,9 @@ class CausesSession(Session):
                 expected=self._spec.expected,
             )
             self._probes.append(probe)
+            if not loader.persistent_workers:
+                # Workers that live for a short epoch end before what grows in them can be told.
+                set_checked_attribute(loader, "persistent_workers", True)
         return left_out
 
     def on_batch(self, iteration: Iteration, wait: float, items: int) -> None:
