@@ -24,6 +24,7 @@ from feedrate.errors import (
     FeedrateError,
     Interrupted,
     MeasuringTimeout,
+    MissingExtra,
     NothingMeasured,
     OutputError,
     TargetError,
@@ -31,6 +32,7 @@ from feedrate.errors import (
 )
 from feedrate.host.metadata import gather
 from feedrate.measure.asked import Asked, asked, child_spec
+from feedrate.measure.causes import native
 from feedrate.measure.child_process import CHILD_MARK
 from feedrate.measure.executor import Executor, Outcome, SubprocessExecutor
 from feedrate.measure.leak_watcher import LeakWatcher
@@ -77,6 +79,7 @@ def check_leaks(
     device: str = "auto",
     seed: int | None = 0,
     timeout: float = 300.0,
+    memray: bool = False,
     save: Callable[[Suite], None] | None = None,
     watcher: LeakWatcher | None = None,
     executor: Executor | None = None,
@@ -97,6 +100,7 @@ def check_leaks(
         device: where batches of a target without a step are copied to.
         seed: seeds random, NumPy and torch before a factory is called; a script is left alone.
         timeout: seconds without a batch after which it is given up.
+        memray: where a process grows outside Python objects, look for the line with memray.
         save: called with the suite once it was watched.
         watcher: told of everything as it happens.
         executor: runs the child.
@@ -106,6 +110,7 @@ def check_leaks(
 
     Raises:
         UsageError: an option that cannot be meant.
+        MissingExtra: ``memray`` was asked for and is not installed.
         TargetError: the target cannot be used.
         NothingMeasured, MeasuringTimeout: there is nothing to judge.
         Interrupted: Ctrl-C; ``error.suite`` holds what was seen.
@@ -127,6 +132,7 @@ def check_leaks(
         device=device,
         seed=None if what.script is not None else seed,
         timeout=timeout,
+        memray=memray,
         save=save,
         watcher=watcher,
         executor=executor,
@@ -146,6 +152,7 @@ def check_asked(
     seed: int | None,
     timeout: float,
     duty: float = DUTY,
+    memray: bool = False,
     save: Callable[[Suite], None] | None = None,
     watcher: LeakWatcher | None = None,
     executor: Executor | None = None,
@@ -170,6 +177,11 @@ def check_asked(
         raise UsageError(
             "max_batches cuts the epochs of a function's loader; a script ends its own: bound the "
             "watch with seconds (--seconds)"
+        )
+    if memray and not native.is_installed():
+        raise MissingExtra(
+            "memory that C code keeps is found with memray, for Linux and macOS: run pip install "
+            "'feedrate[memray]', or leave memray (--memray) out"
         )
     metadata = gather(
         target=what.shown,
@@ -196,23 +208,30 @@ def check_asked(
     )
     outcome = executor.execute(spec, timeout=timeout, on_message=watcher.message)
     suite = answered(_suite(metadata, procedure, outcome))
-    if outcome.watch is not None and outcome.error is None and suspects(outcome.watch):
-        watcher.explaining()
-        watch = with_causes(
-            outcome.watch,
-            spec,
-            loader=outcome.used.training_loader if outcome.used is not None else None,
-            executor=explainer,
-            timeout=timeout,
-            on_message=watcher.message,
-        )
-        suite = answered(msgspec.structs.replace(suite, watch=watch))
+    is_ended = False
+    try:
+        if outcome.watch is not None and outcome.error is None and suspects(outcome.watch):
+            watcher.explaining()
+            watch, is_ended = with_causes(
+                outcome.watch,
+                spec,
+                loader=outcome.used.training_loader if outcome.used is not None else None,
+                executor=explainer,
+                timeout=timeout,
+                on_message=watcher.message,
+                memray=memray,
+            )
+            suite = answered(msgspec.structs.replace(suite, watch=watch))
+    except KeyboardInterrupt:
+        is_ended = True
     if suite.watch is not None:
         try:
             (save or (lambda _: None))(suite)
         except OutputError as error:
             watcher.not_saved(error)
     _check_outcome(suite, outcome.error, watcher)
+    if is_ended:
+        raise Interrupted("interrupted while the cause was sought; the verdict stands", suite=suite)
     return as_leak_suite(suite)
 
 

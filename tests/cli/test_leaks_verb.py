@@ -14,8 +14,16 @@ from builders import make_facts
 from fakes import FakeExecutor, Script, fail
 from feedrate import check_leaks, leak_api, store
 from feedrate.cli.main import app
-from feedrate.errors import FeedrateError, Interrupted, NothingMeasured, TargetError, UsageError
+from feedrate.errors import (
+    FeedrateError,
+    Interrupted,
+    MissingExtra,
+    NothingMeasured,
+    TargetError,
+    UsageError,
+)
 from feedrate.measure import wire
+from feedrate.measure.causes import native
 from feedrate.measure.executor import Outcome
 from feedrate.memory_records import (
     MemoryLook,
@@ -276,3 +284,20 @@ def test_verbose_has_evidence_and_causes_are_shown_with_their_chain(
     assert "Tensor made at train.py:9, 125 more each epoch (20.0 MiB)" in text
     assert "module train.LOSSES → list" in text
     assert "growth of the memory of the main process per item" in text
+
+
+@pytest.mark.usefixtures("folder")
+def test_memray_that_is_not_installed_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = executes(monkeypatch, watched(a_watch()))
+    monkeypatch.setattr(native, "is_installed", lambda: False)
+    result = leaks("--memray", "train.py")
+    assert isinstance(result.exception, MissingExtra)
+    assert "pip install 'feedrate[memray]'" in str(result.exception)
+    assert made.specs == [], "it is said before anything is measured"
+
+
+@pytest.mark.usefixtures("folder")
+def test_memray_that_is_not_needed_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    executes(monkeypatch, watched(a_watch()))
+    monkeypatch.setattr(native, "is_installed", lambda: True)
+    assert leaks("--memray", "train.py").exit_code == 0

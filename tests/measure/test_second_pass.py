@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from builders import make_facts
+from feedrate.analysis.leaks import judge
 from feedrate.measure import wire
 from feedrate.measure.causes.inspection import Caused, Causes, Inspection
-from feedrate.measure.executor import OnMessage, Outcome
+from feedrate.measure.executor import Executor, OnMessage, Outcome
 from feedrate.measure.second_pass import with_causes
 from feedrate.memory_records import (
     Cause,
@@ -49,6 +50,7 @@ class Tells:
     def __init__(self, *messages: wire.Message, error: RunError | None = None) -> None:
         self.messages = messages
         self.error = error
+        self.is_ended = error is not None and error.kind == "interrupted"
         self.specs: list[wire.ChildSpec] = []
 
     def execute(self, spec: wire.ChildSpec, *, timeout: float, on_message: OnMessage) -> Outcome:
@@ -60,11 +62,25 @@ class Tells:
 
 
 def explain(
-    seen: MemoryWatch, executor: Tells, on_message: Callable[[wire.Message], None] = lambda _: None
+    seen: MemoryWatch,
+    executor: Executor,
+    on_message: Callable[[wire.Message], None] = lambda _: None,
+    *,
+    memray: bool = False,
 ) -> MemoryWatch:
     asked = wire.Leaks(seconds=60.0, fewest=9, max_batches=7)
     spec = wire.ChildSpec(target="train.py:make", settings=None, epochs=1, session=asked)
-    return with_causes(seen, spec, loader=3, executor=executor, timeout=60.0, on_message=on_message)
+    explained, is_ended = with_causes(
+        seen,
+        spec,
+        loader=3,
+        executor=executor,
+        timeout=60.0,
+        on_message=on_message,
+        memray=memray,
+    )
+    assert is_ended is getattr(executor, "is_ended", False)
+    return explained
 
 
 def test_a_process_that_grows_is_looked_into_in_a_child_of_its_own() -> None:
@@ -93,3 +109,49 @@ def test_a_pass_that_finds_nothing_or_is_ended_leaves_the_watch_as_it_was() -> N
     assert explain(seen, ended) == seen
     nothing = Inspection(process="main", growth=GrowthCause(process="main", grown=0))
     assert explain(seen, Tells(Caused(inspection=nothing))).causes == ()
+
+
+IN_C = Inspection(process="main", growth=GrowthCause(process="main", grown=20 * MIB))
+C_CAUSE = Cause(process="main", file="reader.py", line=4, type_name="C memory (open)", count=100.0)
+
+
+class TellsInTurn(Tells):
+    """Says one message to each spec."""
+
+    def execute(self, spec: wire.ChildSpec, *, timeout: float, on_message: OnMessage) -> Outcome:
+        self.specs.append(spec)
+        on_message(self.messages[len(self.specs) - 1])
+        return Outcome(seconds=1.0, facts=make_facts(0))
+
+
+def sessions(executor: Tells) -> list[tuple[str, bool]]:
+    found = [spec.session for spec in executor.specs]
+    assert all(isinstance(each, Causes) for each in found)
+    return [(each.process, each.memray) for each in found if isinstance(each, Causes)]
+
+
+def test_with_memray_growth_in_c_is_looked_into_once_more_and_told_by_its_line() -> None:
+    native = Inspection(process="main", growth=IN_C.growth, objects=(C_CAUSE,))
+    executor = TellsInTurn(Caused(inspection=IN_C), Caused(inspection=native))
+    explained = explain(watch(20 * MIB), executor, memray=True)
+    assert sessions(executor) == [("main", False), ("main", True)]
+    assert explained.objects == (C_CAUSE,)
+    (growth,) = explained.causes
+    assert (growth.file, growth.line, growth.grown) == ("reader.py", 4, 20 * MIB)
+    (leak,) = [each for each in judge(explained) if each.code == "memory.native_growth"]
+    assert "reader.py:4" in leak.title
+    assert "--memray" not in leak.remedy
+
+
+def test_memray_is_not_needed_where_python_objects_explain_the_growth() -> None:
+    executor = TellsInTurn(Caused(inspection=FOUND))
+    assert explain(watch(20 * MIB), executor, memray=True).objects == (CAUSE,)
+    assert sessions(executor) == [("main", False)]
+
+
+def test_where_memray_finds_nothing_the_growth_is_in_c_all_the_same() -> None:
+    executor = TellsInTurn(Caused(inspection=IN_C), Caused(inspection=IN_C))
+    explained = explain(watch(20 * MIB), executor, memray=True)
+    assert explained.causes == (IN_C.growth,)
+    (leak,) = [each for each in judge(explained) if each.code == "memory.native_growth"]
+    assert "--memray" in leak.remedy

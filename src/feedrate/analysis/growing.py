@@ -278,6 +278,11 @@ def _code_of(cause: GrowthCause | None, otherwise: str) -> str:
     return "memory.dataset_cache_growth" if cause.holder.startswith("dataset") else otherwise
 
 
+def is_native(cause: GrowthCause) -> bool:
+    """Tell whether a process grows by what neither Python objects nor its allocator explain."""
+    return _code_of(cause, "") == "memory.native_growth"
+
+
 def _cause(watch: MemoryWatch, process: str) -> GrowthCause | None:
     return next((cause for cause in watch.causes if cause.process == process), None)
 

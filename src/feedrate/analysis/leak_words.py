@@ -12,12 +12,14 @@ from feedrate.analysis.wording import workers
 class Words(msgspec.Struct, frozen=True, kw_only=True):
     """The title's ``begin``, before the rate, and its ``end``, after it; and the remedy.
 
-    In ``begin`` stand {figure} for what grows and {workers} for "2 workers".
+    In ``begin`` stand {figure} for what grows and {workers} for "2 workers". ``at_line`` is the
+    remedy where the line is known, if that is another one.
     """
 
     begin: str
     end: str
     remedy: str
+    at_line: str = ""
 
 
 WORDS: dict[str, Words] = {
@@ -43,6 +45,8 @@ WORDS: dict[str, Words] = {
         begin="the {figure} grows outside Python objects",
         end="A library written in C keeps it.",
         remedy="Run feedrate leaks --memray to see which one; close readers and decoders per item.",
+        at_line="Close or free per item what that line has C code allocate: a reader, a decoder, a "
+        "handle. Where there is nothing to close, it is the library's leak: report it there.",
     ),
     "memory.cycles": Words(
         begin="the {figure} grows by reference cycles",

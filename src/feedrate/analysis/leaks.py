@@ -69,14 +69,15 @@ def _grows(watch: MemoryWatch, made: Grown) -> Finding:
     end = words.end if watch.num_workers or made.code not in IN_ONE_PROCESS else ONE_PROCESS
     how = f" until it is full: {full}, as it is by now" if (full := _full(made)) else None
     title = f"{begin(made)}{how or f' by {_rate(made)}{_until(made)}'}. {end}"
-    if made.cause is not None and made.cause.file is not None:
+    has_line = made.cause is not None and made.cause.file is not None
+    if made.cause is not None and has_line:
         title += f" {_place(made.cause)}"
     return Finding(
         code=made.code,
         severity=_severity(watch, made),
         title=sentence(title),
         evidence=_evidence(made),
-        remedy=words.remedy,
+        remedy=words.at_line if has_line and words.at_line else words.remedy,
     )
 
 

@@ -82,6 +82,15 @@ def leaks(
     device: DeviceOption = "auto",
     seed: SeedOption = None,
     timeout: TimeoutOption = 300,
+    memray: Annotated[
+        bool,
+        typer.Option(
+            "--memray",
+            help="Where a process grows outside Python objects, look with memray for the line that "
+            "has C code allocate it.",
+            rich_help_panel=MEASURING,
+        ),
+    ] = False,
     output: OutputOption = None,
     as_json: JsonOption = False,
     force: ForceOption = False,
@@ -125,6 +134,7 @@ def leaks(
                     device=device,
                     seed=seed,
                     timeout=timeout,
+                    memray=memray,
                     save=out.save,
                     watcher=watcher,
                 )

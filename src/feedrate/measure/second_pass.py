@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from feedrate.analysis.growing import is_native
 from feedrate.analysis.suspects import suspects
 from feedrate.measure import wire
 from feedrate.measure.causes.inspection import Caused, Causes, Inspection
@@ -22,8 +23,11 @@ def with_causes(
     executor: Executor,
     timeout: float,
     on_message: OnMessage,
-) -> MemoryWatch:
+    memray: bool = False,
+) -> tuple[MemoryWatch, bool]:
     """Return the watch with what was found of the processes that grow, if anything was.
+
+    And whether the user ended it before all was found.
 
     Args:
         watch: the first pass.
@@ -32,15 +36,12 @@ def with_causes(
         executor: runs the children.
         timeout: seconds without any batch after which one is taken to hang.
         on_message: told of their messages.
+        memray: a process whose growth no Python object explains is looked into once more, with
+            memray.
     """
+    passes = _Passes(spec, executor, timeout, on_message)
     asked = spec.session
     told: list[Inspection] = []
-
-    def hear(message: wire.Message) -> None:
-        if isinstance(message, Caused):
-            told.append(message.inspection)
-        on_message(message)
-
     for suspect in suspects(watch):
         session = Causes(
             seconds=SECONDS,
@@ -49,15 +50,59 @@ def with_causes(
             expected=suspect.expected,
             max_batches=asked.max_batches if isinstance(asked, wire.Leaks) else None,
         )
-        outcome = executor.execute(
-            msgspec.structs.replace(spec, session=session), timeout=timeout, on_message=hear
-        )
-        if outcome.error is not None and outcome.error.kind == "interrupted":
-            break  # what the first pass saw is worth more than an error
+        found = passes.run(session)
+        if memray and found is not None and is_native(found.growth) and not passes.is_ended:
+            native = passes.run(msgspec.structs.replace(session, memray=True))
+            found = found if native is None else _with_native(found, native)
+        told += [found] if found is not None else []
+        if passes.is_ended:
+            break
     if not told:
-        return watch
-    return msgspec.structs.replace(
+        return watch, passes.is_ended
+    explained = msgspec.structs.replace(
         watch,
         causes=tuple(each.growth for each in told if each.growth.grown > 0),
         objects=tuple(cause for each in told for cause in each.objects),
     )
+    return explained, passes.is_ended
+
+
+class _Passes:
+    """Runs the children, one after another, until the user ends one."""
+
+    def __init__(
+        self, spec: wire.ChildSpec, executor: Executor, timeout: float, on_message: OnMessage
+    ) -> None:
+        self.is_ended = False
+        self._spec = spec
+        self._executor = executor
+        self._timeout = timeout
+        self._on_message = on_message
+
+    def run(self, session: Causes) -> Inspection | None:
+        """Return what a child tells, ``None`` where it tells nothing."""
+        told: list[Inspection] = []
+
+        def hear(message: wire.Message) -> None:
+            if isinstance(message, Caused):
+                told.append(message.inspection)
+            self._on_message(message)
+
+        outcome = self._executor.execute(
+            msgspec.structs.replace(self._spec, session=session),
+            timeout=self._timeout,
+            on_message=hear,
+        )
+        self.is_ended = outcome.error is not None and outcome.error.kind == "interrupted"
+        return told[-1] if told else None
+
+
+def _with_native(found: Inspection, native: Inspection) -> Inspection:
+    """Return what was found with what C code keeps before all else."""
+    if not native.objects:
+        return found
+    first = native.objects[0]
+    growth = msgspec.structs.replace(
+        found.growth, file=first.file, line=first.line, type_name="", count=0, holder=""
+    )
+    return msgspec.structs.replace(found, growth=growth, objects=native.objects + found.objects)

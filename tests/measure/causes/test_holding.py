@@ -196,7 +196,7 @@ def test_what_nothing_holds_has_no_chain() -> None:
 
 
 def test_no_time_means_no_chain() -> None:
-    times = iter([0.0, 9.0])
+    times = iter([0.0, 9.0, 9.0])
     thing = Thing(1)
     around = {"kept": [thing]}
     holders = Holders({}, clock=lambda: next(times))

@@ -37,7 +37,8 @@ class Candidate:
 class Evaluation:
     """What came of the looks. `look_again` drops what did not go on growing.
 
-    ``is_filled``: what was found is full by now, in a process that is known to have grown.
+    ``walked`` is the share of the new objects that was looked at. ``is_filled``: what was found is
+    full by now, in a process that is known to have grown.
     """
 
     candidates: list[Candidate]
@@ -46,6 +47,7 @@ class Evaluation:
     collected: int
     trimmed: int
     sights: int
+    walked: float = 1.0
     is_filled: bool = False
 
     def waits(self) -> bool:
@@ -94,6 +96,7 @@ class Evaluation:
             type_name=first.type_name or "",
             count=round(first.count / epoch_items * self.span),
             holder=first.held_by[0] if first.held_by else "",
+            walked=self.walked,
         )
         return Inspection(
             process=process,

@@ -61,7 +61,8 @@ def evaluate(
     cycles = _cycles(rising, lost, loop, span, since_collection)
     in_cycles = {each.place for each in cycles}
     lines = [line for line in rising if line.place not in in_cycles]
-    candidates = explain_lines(lines, after, looker, surroundings)
+    candidates, walked = explain_lines(lines, after, looker, surroundings)
+    looker.close()
     candidates = with_graph(candidates, growing_graph(sights, looker, surroundings))
     candidates = [each for each in candidates if is_told(each, surroundings.lines)]
     candidates.sort(key=lambda each: -each.size)
@@ -74,6 +75,7 @@ def evaluate(
         collected=round(span * sum(each.size for each in cycles)),
         trimmed=_trimmed(looker, items) if traced < _MOST_OF_IT * whole else 0,
         sights=len(sights),
+        walked=walked,
         is_filled=is_filled,
     )
 

@@ -45,24 +45,29 @@ class Surroundings:
 
 def explain_lines(
     lines: Sequence[Rising], sight: Sight, looker: Looker, surroundings: Surroundings
-) -> list[Candidate]:
+) -> tuple[list[Candidate], float]:
     """Return what each of the first lines makes and what holds it, without what is bounded.
+
+    And the share of the new objects that was looked at for it.
 
     ``sight`` is the look that was taken last, ``looker`` what took it.
     """
     lines = lines[:MOST_CAUSES]
     if not lines:
-        return []
-    samples = sample_lines(
+        return [], 1.0
+    new = looker.new_objects()
+    looker.close()
+    samples, walked = sample_lines(
         looker.place_of,
         {
             line.place: _blocks(sight, line.place) if line.size >= _MUCH * lines[0].size else 0
             for line in lines
         },
-        looker.new_kinds(),
+        new,
         surroundings.roots(),
         _SAMPLE_SECONDS,
     )
+    del new  # it would be found to hold them
     own = {id(kept) for sample in samples.values() for kept in sample.kept.values()}
     holders = Holders(surroundings.named, surroundings.variables(), own)
     candidates = []
@@ -70,7 +75,7 @@ def explain_lines(
         candidate = _candidate(line, sight, samples[line.place], holders, looker)
         if candidate is not None:
             candidates.append(candidate)
-    return _with_holders(candidates)
+    return _with_holders(candidates), walked
 
 
 def _candidate(

@@ -30,6 +30,9 @@ from feedrate.measure.causes.naming import (
 _DEEPEST = 12
 _WIDEST = 300
 """So many holders of one level are followed; what more than that hold is nobody's in particular."""
+_SECONDS_IN_ALL = 4.0
+_DEARER = 20
+"""A question about so many objects more costs as much again as one about the first."""
 _MOST_NAMES = 4
 _SIZED = (list, dict, set, deque)
 
@@ -101,23 +104,38 @@ class Holders:
         }
         self._own = frozenset(own)
         self._clock = clock
+        self._left = _SECONDS_IN_ALL
 
     def find(self, sample: object, above: Mapping[int, object], seconds: float) -> Held:
         """Return what holds a sample; ``above`` has what the collector cannot tell of that.
 
-        It takes no more than about ``seconds`` of this thread's CPU time.
+        It takes no more than about ``seconds`` of this thread's CPU time, and all searches together
+        a few of them.
         """
-        end = self._clock() + seconds
+        begin = self._clock()
+        try:
+            return self._find(sample, above, begin + min(seconds, self._left))
+        finally:
+            self._left = max(0.0, self._left - (self._clock() - begin))
+
+    def _find(self, sample: object, above: Mapping[int, object], end: float) -> Held:
         way: list[object] = [sample]
         while (around := above.get(id(way[-1]))) is not None:
             way.append(around)
         search = _Search(way[-1], self._own | {id(way)})
+        cost = 0.0
         while True:
             if (found := self._root(search)) is not None:
                 label, top = found
                 return _held(label, [*search.path(top), *reversed(way[:-1])])
-            if search.depth >= _DEEPEST or self._clock() > end or not search.climb():
+            begin = self._clock()
+            if search.depth >= _DEEPEST or begin + cost > end:
                 return Held()
+            affordable = _DEARER * ((end - begin) / cost - 1) if cost > 0 else _WIDEST
+            asked = search.climb(max(1, min(_WIDEST, int(affordable))))
+            if not search.level:
+                return Held()
+            cost = (self._clock() - begin) / (1 + asked / _DEARER)
 
     def _root(self, search: _Search) -> _Root | None:
         """Return the name that this level has come to, and the object that it names."""
@@ -216,8 +234,10 @@ class _Search:
             place = self._below[place]
         return found
 
-    def climb(self) -> bool:
-        """Go one level up; tell whether there is one."""
+    def climb(self, most: int) -> int:
+        """Go one level up from the first ``most`` objects; return from how many that was."""
+        del self.level[most:]
+        asked = len(self.level)
         self.depth += 1
         below = {id(each): self._index[id(each)] for each in self.level}
         above: list[object] = []
@@ -241,7 +261,7 @@ class _Search:
                 break
         self.level = above
         self._own.add(id(above))
-        return bool(above)
+        return asked
 
 
 def _held(label: str, way: list[object]) -> Held:

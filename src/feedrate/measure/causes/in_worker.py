@@ -11,14 +11,15 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Callable
+from multiprocessing.util import Finalize
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import msgspec
 
+from feedrate.measure.causes.inspecting import Inspecting, make_inspector
 from feedrate.measure.causes.inspection import Inspection
-from feedrate.measure.causes.inspector import Inspector
 from feedrate.memory_records import GrowthCause
 
 _PREFIX = "feedrate-causes-"
@@ -39,6 +40,7 @@ class InspectingCollate:
         seconds: float,
         epoch_items: float | None,
         expected: float | None,
+        memray: bool,
     ) -> None:
         self.original = original
         self._folder = folder
@@ -46,7 +48,8 @@ class InspectingCollate:
         self._seconds = seconds
         self._epoch_items = epoch_items
         self._expected = expected
-        self._here: tuple[int, Inspector | None] | None = None
+        self._memray = memray
+        self._here: tuple[int, Inspecting | None] | None = None
 
     def __call__(self, items: Any) -> Any:
         """Collate."""
@@ -70,25 +73,36 @@ class InspectingCollate:
         """Return what a worker that is spawned needs: no inspector of another process."""
         return vars(self) | {"_here": None}
 
-    def _inspector(self) -> Inspector | None:
+    def _inspector(self) -> Inspecting | None:
         """Return the inspector of this process, ``None`` in all but the one worker."""
         if self._here is None or self._here[0] != os.getpid():
             self._here = os.getpid(), self._make()
         return self._here[1]
 
-    def _make(self) -> Inspector | None:
+    def _make(self) -> Inspecting | None:
         from torch.utils.data import get_worker_info
 
         info = get_worker_info()
         if info is None or info.id != self._number:
             return None
-        return Inspector(
+        made = make_inspector(
             f"worker {self._number}",
             self._seconds,
             named={"dataset": info.dataset, "collate_fn": self.original},
             epoch_items=self._epoch_items,
             expected=self._expected,
+            memray=self._memray,
         )
+        if self._memray:
+            # it tells only at its end, which comes with the epoch where workers do not stay
+            Finalize(None, self._close, args=(made,), exitpriority=0)
+        return made
+
+    def _close(self, inspector: Inspecting) -> None:
+        seen = inspector.inspection
+        inspector.close()
+        if inspector.inspection is not seen:
+            _write(Path(self._folder), inspector.inspection)
 
 
 class WorkerProbe:
@@ -102,13 +116,14 @@ class WorkerProbe:
         seconds: float,
         epoch_items: float | None,
         expected: float | None,
+        memray: bool,
     ) -> None:
         self._process = f"worker {worker}"
         self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._loader = loader
         self._original = loader.collate_fn
         loader.collate_fn = InspectingCollate(
-            loader.collate_fn, str(self._folder), worker, seconds, epoch_items, expected
+            loader.collate_fn, str(self._folder), worker, seconds, epoch_items, expected, memray
         )
 
     def __enter__(self) -> WorkerProbe:
@@ -161,14 +176,21 @@ def probe_worker(
     seconds: float,
     epoch_items: float | None = None,
     expected: float | None = None,
+    memray: bool = False,
 ) -> WorkerProbe:
     """Have one worker of a loader look at itself for so many seconds, from the next ``iter()`` on.
 
     Workers that run already do not take part. ``epoch_items`` is how many items an epoch brings to
-    this worker, ``expected`` by how many bytes it was seen to grow with each.
+    this worker, ``expected`` by how many bytes it was seen to grow with each. With ``memray`` it is
+    C code that is asked for.
     """
     return WorkerProbe(
-        loader, worker=worker, seconds=seconds, epoch_items=epoch_items, expected=expected
+        loader,
+        worker=worker,
+        seconds=seconds,
+        epoch_items=epoch_items,
+        expected=expected,
+        memray=memray,
     )
 
 

@@ -33,7 +33,9 @@ class Causes(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     ``process`` is "main", or "worker 0" by its number. It takes about ``seconds``, and
     as many more as an `Inspector` does. ``loader`` is the training loader's number, as the watch
-    told it. ``expected`` is by how many bytes the process was seen to grow with each of its items.
+    told it. ``expected`` is by how many bytes the process was seen to grow with each of its items,
+    0 where that had ended by then.
+    With ``memray`` it is C code that is asked for, of which memray tells.
     """
 
     seconds: float
@@ -41,6 +43,7 @@ class Causes(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     loader: int | None = None
     expected: float | None = None
     max_batches: int | None = None
+    memray: bool = False
 
 
 class Caused(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -119,6 +119,8 @@ class Inspector:
         self.is_over = True
         if self._on_collection in gc.callbacks:
             gc.callbacks.remove(self._on_collection)
+        if self._looker is not None:
+            self._looker.close()
         if self._traces:
             tracing.stop()
         self._looker = None

@@ -19,6 +19,7 @@ from feedrate.host.files import ProcReader, SystemReader
 from feedrate.host.memory import parse_smaps_rollup
 from feedrate.measure.causes import tracing
 from feedrate.measure.causes.lines import Lines
+from feedrate.measure.causes.sampling import by_age
 from feedrate.measure.causes.tensors import (
     graph_nodes,
     graph_of,
@@ -46,6 +47,13 @@ class Looker:
             with contextlib.suppress(RuntimeError, AttributeError):
                 if not (tensor.requires_grad and tensor.is_leaf):
                     self._earlier.append(weakref.ref(tensor))
+        del objects
+        self._sees_new_alone = tracing.set_aside()
+
+    def close(self) -> None:
+        """Let all objects be seen again, those that were there before too."""
+        self._sees_new_alone = False
+        tracing.take_back()
 
     def look(self, items: int, *, ends_epoch: bool = False) -> Sight:
         """Look; it takes some milliseconds, and about a second for a million traced blocks."""
@@ -94,10 +102,17 @@ class Looker:
         traceback = tracing.traceback_of(value)
         return self._lines.place_of(traceback) if traceback is not None else None
 
-    def new_kinds(self) -> set[type]:
-        """Return the types of which there are more objects than when this was made."""
-        now = Counter(map(type, gc.get_objects()))
-        return {kind for kind, count in now.items() if count > self._types[kind]}
+    def new_objects(self) -> list[Any]:
+        """Return the tracked objects that may be new, those first that live longest.
+
+        Exactly these where what was there before is set aside; else all of the types of which there
+        are more now.
+        """
+        now = by_age()
+        if self._sees_new_alone:
+            return now
+        counts = Counter(map(type, now))
+        return [each for each in now if counts[type(each)] > self._types[type(each)]]
 
     def _remember(self, tensors: list[Any]) -> None:
         """Read what can be told of tensors. Of those seen before it is known: reading is slow."""

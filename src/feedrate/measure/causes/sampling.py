@@ -8,7 +8,7 @@ import sys
 import time
 import types
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,17 +78,21 @@ class Sample:
 def sample_lines(
     place_of: Callable[[object], Place | None],
     wanted: Mapping[Place, int],
-    kinds: Set[type],
+    new: Sequence[Any],
     roots: Iterable[object],
     seconds: float,
     clock: Callable[[], float] = time.thread_time,
-) -> dict[Place, Sample]:
+) -> tuple[dict[Place, Sample], float]:
     """Return samples of the objects that were allocated at the wanted lines.
 
-    Of those that the collector tracks all are looked at that are of ``kinds``. What it does not
-    track, as bytes or an array, is found in what holds it: in those that are new, in what can be
-    reached from ``roots``, and in all the rest. It ends when there are objects for most of the
-    memory blocks that ``wanted`` has for each line, or after ``seconds`` of this thread's CPU time.
+    And the share of the ``new`` objects that was looked at: less than 1 where the time was too
+    short for so many.
+
+    Those are looked at that the collector tracks and that may be ``new``. What it does not track,
+    as bytes or an array, is found in what holds it: in those, in what can be reached from
+    ``roots``, and in all the rest. It ends when there are objects for most of the memory blocks
+    that ``wanted`` has for each line, or after ``seconds`` of this thread's CPU time, of which
+    each of these has its share.
     """
     samples = {place: Sample() for place in wanted}
     end = clock() + seconds
@@ -112,13 +116,22 @@ def sample_lines(
             for each in gc.get_referents(*chunk):
                 _take_untracked(each, take, None, 0)
 
-    tracked = _by_age()
-    new = [each for each in tracked if type(each) in kinds and take(each)]
-    take_what_holds(new, end)
-    until = clock() + max(0.0, end - clock()) / 2
+    def half() -> float:
+        return clock() + max(0.0, end - clock()) / 2
+
+    traced: list[Any] = []
+    walked, until = 0, half()
+    for chunk in _chunks(new):
+        if clock() > until:
+            break
+        walked += len(chunk)
+        traced += [each for each in chunk if take(each)]
+    take_what_holds(traced, end)
+    until = half()
     take_what_holds(_reachable(roots, lambda: clock() > until), until)
-    take_what_holds(tracked, end)
-    return samples
+    if not is_enough() and clock() < end:
+        take_what_holds(by_age(), end)
+    return samples, walked / len(new) if new else 1.0
 
 
 def size_of(value: object) -> int:
@@ -150,7 +163,7 @@ def _take_untracked(
             _take_untracked(each, take, value, depth + 1)
 
 
-def _by_age() -> list[Any]:
+def by_age() -> list[Any]:
     """Return all tracked objects, those first that lived through most collections."""
     return [each for generation in (2, 1, 0) for each in gc.get_objects(generation)]
 

@@ -9,8 +9,8 @@ from feedrate.errors import TargetError
 from feedrate.loader.torch_private import set_checked_attribute
 from feedrate.measure.causes.finding import longest, worker_items
 from feedrate.measure.causes.in_worker import WorkerProbe, probe_worker
+from feedrate.measure.causes.inspecting import Inspecting, make_inspector
 from feedrate.measure.causes.inspection import Caused, Causes, Inspection
-from feedrate.measure.causes.inspector import Inspector
 from feedrate.measure.configure import configure
 from feedrate.measure.sessions import Session
 from feedrate.measure.uses import Iteration, Use, pick_most_used, pick_trained
@@ -33,7 +33,7 @@ class CausesSession(Session):
         super().__init__(send, **options)
         self._spec = spec
         self._settings = settings
-        self._inspector: Inspector | None = None
+        self._inspector: Inspecting | None = None
         self._probes: list[WorkerProbe] = []
         self._items = 0
         self._begun_at: float | None = None
@@ -61,6 +61,7 @@ class CausesSession(Session):
                 seconds=self._spec.seconds,
                 epoch_items=worker_items(loader),
                 expected=self._spec.expected,
+                memray=self._spec.memray,
             )
             self._probes.append(probe)
             if not loader.persistent_workers:
@@ -91,11 +92,12 @@ class CausesSession(Session):
             return
         if self._inspector is None:
             dataset = getattr(iteration.loader(), "dataset", None)
-            self._inspector = Inspector(
+            self._inspector = make_inspector(
                 MAIN,
                 self._spec.seconds,
                 named={"dataset": dataset} if dataset is not None else {},
                 expected=self._spec.expected,
+                memray=self._spec.memray,
                 clock=self.clock,
             )
         self._inspector.passed(self._items)

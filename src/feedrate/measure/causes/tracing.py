@@ -1,4 +1,5 @@
-"""Tracing of this process's allocations, on for one pass, and off in what is forked meanwhile."""
+"""What a pass changes in this process, and takes back: allocations are traced, and old objects set
+aside. Off in what is forked meanwhile."""
 
 from __future__ import annotations
 
@@ -15,6 +16,8 @@ from feedrate.measure.causes.lines import FRAMES
 
 _tracing_for_us: set[int] = set()
 """The process that traces for a pass, by its number."""
+_frozen_for_us: set[int] = set()
+"""The same, while the objects that were there before are set aside."""
 
 
 def start() -> bool:
@@ -34,10 +37,33 @@ def stop() -> None:
         tracemalloc.stop()
 
 
+def set_aside() -> bool:
+    """Have the collector leave out all objects that live now; tell whether it does.
+
+    With millions of them each look at what is new would take seconds. A program that set objects
+    aside itself keeps them so, and everything is looked at.
+    """
+    if gc.get_freeze_count():
+        return False
+    gc.freeze()
+    _frozen_for_us.add(os.getpid())
+    return True
+
+
+def take_back() -> None:
+    """Let the collector see again what `set_aside` left out."""
+    if os.getpid() in _frozen_for_us:
+        _frozen_for_us.clear()
+        gc.unfreeze()
+
+
 def _after_fork() -> None:
     if _tracing_for_us:
         _tracing_for_us.clear()
         tracemalloc.stop()
+    if _frozen_for_us:
+        _frozen_for_us.clear()
+        gc.unfreeze()
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,0 +1,85 @@
+"""Objects of wanted lines, found among many within a bounded time; what is set aside meanwhile."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+
+import pytest
+
+from feedrate.analysis.causes import Place
+from feedrate.measure.causes import tracing
+from feedrate.measure.causes.sampling import sample_lines
+
+LINE: Place = ("data.py", 3)
+
+
+class Made:
+    """An object that a wanted line has made."""
+
+
+class Steps:
+    """A clock that takes a step whenever it is read."""
+
+    def __init__(self, step: float) -> None:
+        self.now, self.step = 0.0, step
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+def place_of(value: object) -> Place | None:
+    return LINE if isinstance(value, Made) else None
+
+
+def sampled(new: list[object], clock: Callable[[], float]) -> tuple[int, float]:
+    samples, walked = sample_lines(place_of, {LINE: len(new)}, new, [], 10.0, clock)
+    return samples[LINE].counts[Made], walked
+
+
+def test_all_new_objects_are_looked_at_where_there_is_time() -> None:
+    assert sampled([Made() for _ in range(5000)], Steps(0.0)) == (5000, 1.0)
+
+
+def test_where_there_are_too_many_it_is_told_which_share_was() -> None:
+    # chunks of 500, and half of the ten seconds for these
+    count, walked = sampled([Made() for _ in range(20_000)], Steps(1.0))
+    assert 500 <= count <= 5000
+    assert walked == count / 20_000
+
+
+def test_nothing_new_is_all_of_it() -> None:
+    assert sampled([], Steps(0.0)) == (0, 1.0)
+
+
+@pytest.fixture
+def old() -> list[object]:
+    return [Made() for _ in range(10)]
+
+
+def alive() -> int:
+    return sum(isinstance(each, Made) for each in gc.get_objects())
+
+
+def test_objects_that_were_there_before_are_set_aside_and_taken_back(old: list[object]) -> None:
+    assert alive() == len(old)
+    assert tracing.set_aside()
+    try:
+        new = Made()
+        assert alive() == 1
+    finally:
+        tracing.take_back()
+    assert alive() == len(old) + 1
+    assert gc.get_freeze_count() == 0
+    del new
+
+
+def test_what_the_program_set_aside_itself_stays_so(old: list[object]) -> None:
+    gc.freeze()
+    try:
+        assert not tracing.set_aside()
+        tracing.take_back()
+        assert gc.get_freeze_count() >= len(old)
+    finally:
+        gc.unfreeze()
