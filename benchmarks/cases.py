@@ -2,9 +2,10 @@
 
 ``python benchmarks/cases.py FOLDER`` examines every case in a folder of cases (each a folder with
 ``case.json`` and, where it runs, ``case.py``) and prints a table: the case, the code that is
-expected, those that were found, and whether that is right. ``--only NAME`` takes those whose name
-begins so, ``-o FILE`` writes the table there. Cases that are a text are read by ``explain``; the
-verbs for what only shows over many epochs (``leaks``) have their own benchmarks.
+expected, those that were found, whether that is right, and the share of the CPUs that other
+programs took meanwhile. ``--only NAME`` takes those whose name begins so, ``-o FILE`` writes the
+table there; rows of cases that are not taken stay in it. Cases that are a text are read by
+``explain``; the verbs for what only shows over many epochs (``leaks``) have their own benchmarks.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import sys
 import tempfile
 import time
@@ -51,6 +53,7 @@ class Row:
     right: bool
     seconds: float
     remark: str = ""
+    others: float | None = None
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -71,10 +74,10 @@ def main(words: Sequence[str] | None = None) -> int:
         if given.verbose:
             for finding in findings:
                 print(f"    [{finding.severity}] {finding.code}: {finding.title}", flush=True)
-    page = _page(rows)
-    print(page.splitlines()[-1])
+    print(_count([_cells(row) for row in rows]))
     if given.output is not None:
-        given.output.write_text(page + "\n", encoding="utf-8")
+        before = given.output.read_text("utf-8") if given.output.is_file() else ""
+        given.output.write_text(_page(rows, before, given.budget), encoding="utf-8")
     return 0 if all(row.right for row in rows) else 1
 
 
@@ -90,6 +93,7 @@ def _examine(folder: Path, machine: MachineFacts, budget: float) -> tuple[Row, l
     told: dict[str, Any] = json.loads((folder / "case.json").read_text("utf-8"))
     started = time.monotonic()
     remark = ""
+    others = None
     if "error_text" in told:
         text = told["error_text"]
         texts = [text] if isinstance(text, str) else list(text)
@@ -100,7 +104,7 @@ def _examine(folder: Path, machine: MachineFacts, budget: float) -> tuple[Row, l
     elif not (folder / "case.py").is_file():
         return Row(folder.name, str(told["finding"]), (), False, 0.0, "nothing to run"), []
     else:
-        findings, remark = _run(folder, told, machine, budget)
+        findings, remark, others = _run(folder, told, machine, budget)
     found = tuple(dict.fromkeys(finding.code for finding in findings))
     right, why = _judge(told, findings)
     row = Row(
@@ -110,13 +114,14 @@ def _examine(folder: Path, machine: MachineFacts, budget: float) -> tuple[Row, l
         right,
         time.monotonic() - started,
         "; ".join(filter(None, (why, remark))),
+        others,
     )
     return row, findings
 
 
 def _run(
     folder: Path, told: dict[str, Any], machine: MachineFacts, budget: float
-) -> tuple[list[Finding], str]:
+) -> tuple[list[Finding], str, float | None]:
     source = (folder / "case.py").read_text("utf-8")
     step = "train_step" if "def train_step" in source else None
     with tempfile.TemporaryDirectory() as place:
@@ -133,7 +138,7 @@ def _run(
         remark = "shows over many epochs: feedrate leaks"
     elif target.untried:
         remark = "; ".join(f"{each.what} not tried: {each.why}" for each in target.untried[:2])
-    return list(findings), remark
+    return list(findings), remark, target.others
 
 
 def _judge(told: dict[str, Any], findings: Sequence[Finding]) -> tuple[bool, str]:
@@ -162,19 +167,53 @@ def _line(row: Row) -> str:
     return f"{mark}  {row.seconds:5.1f} s  {row.name}: {row.expected} -> {found}  {row.remark}"
 
 
-def _page(rows: Sequence[Row]) -> str:
+_HEAD = ("Case", "Expected", "Found", "", "Seconds", "Others", "Remark")
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        row.name,
+        row.expected,
+        ", ".join(row.found) or "nothing",
+        "right" if row.right else "wrong",
+        f"{row.seconds:.1f}",
+        "" if row.others is None else f"{row.others:.0%}",
+        row.remark.replace("|", "/"),
+    )
+
+
+def _page(rows: Sequence[Row], before: str, budget: float) -> str:
+    """Return the table with these rows, and those of the one ``before`` that are not among them."""
+    table = {cells[0]: cells for cells in _read(before)} | {row.name: _cells(row) for row in rows}
+    about = (
+        "What `feedrate doctor` and `feedrate explain` say of each case, by `benchmarks/cases.py`: "
+        f"{budget:g} s for each, {platform.system()}, {os.cpu_count()} CPUs, Python "
+        f"{platform.python_version()}. *Others* is the share of the CPUs that other programs took "
+        "meanwhile; what there was then no time to try is named in the remark."
+    )
     lines = [
-        "| Case | Expected | Found | | Seconds | Remark |",
-        "|---|---|---|---|---|---|",
+        "# Cases",
+        "",
+        about,
+        "",
+        f"| {' | '.join(_HEAD)} |",
+        f"|{'---|' * len(_HEAD)}",
+        *(f"| {' | '.join(table[name])} |" for name in sorted(table)),
+        "",
+        _count(list(table.values())),
     ]
-    for row in rows:
-        mark = "right" if row.right else "wrong"
-        found = ", ".join(row.found) or "nothing"
-        lines.append(
-            f"| {row.name} | {row.expected} | {found} | {mark} | {row.seconds:.1f} | {row.remark} |"
-        )
-    right = sum(row.right for row in rows)
-    return "\n".join([*lines, "", f"{right} of {len(rows)} cases are right."])
+    return "\n".join(lines) + "\n"
+
+
+def _read(page: str) -> list[tuple[str, ...]]:
+    """Return the rows of a table that was written before."""
+    rows = [line[2:-2].split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    return [tuple(cells) for cells in rows if len(cells) == len(_HEAD) and cells[0] != _HEAD[0]]
+
+
+def _count(rows: Sequence[tuple[str, ...]]) -> str:
+    right = sum(cells[3] == "right" for cells in rows)
+    return f"{right} of {len(rows)} cases are right."
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from builders import make_facts
 from doctor.machines import make_machine
 from feedrate.doctor.checks import DoctorFacts, run_checks
 from feedrate.doctor.target_checks import CHECKS
@@ -23,22 +24,9 @@ from feedrate.measure.examined import (
     Randomness,
     Setup,
 )
-from feedrate.records import Finding, LoaderFacts
+from feedrate.records import Finding
 
-LOADER = LoaderFacts(
-    loader_type="torch.DataLoader",
-    dataset_type="Photos",
-    dataset_length=1000,
-    iterable=False,
-    length=125,
-    batch_size=8,
-    num_workers=2,
-    prefetch_factor=2,
-    pin_memory=False,
-    persistent_workers=True,
-    start_method="fork",
-    has_step=True,
-)
+LOADER = make_facts(dataset_length=1000, length=125, batch_size=8)
 LEAF = Leaf(
     path="item", kind="tensor", dtype="uint8", shape=(3, 64, 64), bytes=12288, storage_bytes=12288
 )

@@ -18,6 +18,7 @@ from doctor.target_builders import (
 from feedrate.doctor.target_facts import TargetFacts
 from feedrate.measure.examined import (
     Begun,
+    Copies,
     Handle,
     Handles,
     Objects,
@@ -44,6 +45,10 @@ IMAGE = msgspec.structs.replace(
 )
 WIDE = msgspec.structs.replace(LEAF, dtype="float64", bytes=98_304, storage_bytes=98_304)
 SMALL_VIEW = msgspec.structs.replace(LEAF, bytes=4096, storage_bytes=8 << 20)
+
+
+def copies(**changes: int) -> Copies:
+    return msgspec.structs.replace(Copies(count=3, asked=2, pageable=0, bytes=1 << 20), **changes)
 
 
 def stream(shares: tuple[int, ...], **changes: object) -> TargetFacts:
@@ -145,13 +150,18 @@ FAULTS: dict[str, tuple[Callable[[], TargetFacts], str, str]] = {
         "correctness.stale_worker_state",
         "warning",
     ),
+    "stale by the script": (
+        lambda: make_target(stale=Stale(method="", changed=("e", "p"), unseen=("p",))),
+        "correctness.stale_worker_state",
+        "warning",
+    ),
     "repeated stream": (lambda: stream((120, 120)), "correctness.iterable_duplicates", "warning"),
     "repeated stream, cut": (
         lambda: stream((60, 60), whole=False, repeated=28),
         "correctness.iterable_duplicates",
         "warning",
     ),
-    "few shards": (lambda: stream((60, 60, 0)), "speed.shard_imbalance", "warning"),
+    "few shards": (lambda: stream((60, 60, 0)), "speed.shard_imbalance", "info"),
     "dropped": (
         lambda: stream((30, 30, 30, 30), drop_last=True),
         "correctness.drop_last_per_worker",
@@ -206,9 +216,14 @@ FAULTS: dict[str, tuple[Callable[[], TargetFacts], str, str]] = {
         "error",
     ),
     "iterator per step": (
-        lambda: make_target(begun=Begun(times=20, batches=20, seconds=0.05)),
+        lambda: make_target(begun=Begun(times=20, batches=20, seconds=0.05, kept=0.002)),
         "speed.iterator_per_step",
         "warning",
+    ),
+    "iterator per step, not tried": (
+        lambda: make_target(begun=Begun(times=20, batches=20, seconds=0.05)),
+        "speed.iterator_per_step",
+        "info",
     ),
     "transport": (
         lambda: make_target(duels=(make_duel("no_workers", 0, 8.0),)),
@@ -298,6 +313,87 @@ FAULTS: dict[str, tuple[Callable[[], TargetFacts], str, str]] = {
         "speed.epoch_gap",
         "warning",
     ),
+    "threads, not tried": (
+        lambda: make_target(items=make_items(cpu_threads=3.0), loop=make_loop(worker_threads=4)),
+        "speed.blas_oversubscription",
+        "info",
+    ),
+    "one thread": (
+        lambda: make_target(duels=(make_duel("more_threads", 2, 1.8),)),
+        "speed.single_threaded_worker",
+        "warning",
+    ),
+    "CPUs taken by an import": (
+        lambda: make_target(
+            setup=make_setup(affinity=1, affinity_before=4), duels=(make_duel("all_cpus", 4, 1.9),)
+        ),
+        "speed.affinity",
+        "warning",
+    ),
+    "CPUs taken, and nothing gained": (
+        lambda: make_target(
+            setup=make_setup(affinity=1, affinity_before=4), duels=(make_duel("all_cpus", 4, 1.0),)
+        ),
+        "speed.affinity",
+        "info",
+    ),
+    "slow collate": (
+        lambda: make_target(
+            items=make_items(collate_seconds=0.03, collated=8),
+            loop=SLOW,
+            setup=make_setup(collate="pad"),
+        ),
+        "speed.collate",
+        "info",
+    ),
+    "collate that torch's own does as well": (
+        lambda: make_target(
+            items=make_items(collate_seconds=0.03, collate_default=0.001, collated=8),
+            loop=SLOW,
+            setup=make_setup(collate="pad"),
+        ),
+        "speed.collate",
+        "warning",
+    ),
+    "rebuilding": (
+        lambda: make_target(loop=msgspec.structs.replace(SLOW, wait_cpu_share=0.9, leaves=())),
+        "speed.main_unpickle",
+        "info",
+    ),
+    "spawned start, not tried": (
+        lambda: make_target(
+            setup=make_setup(loader={"start_method": "spawn"}),
+            pickled=Pickled(bytes=12 << 20, seconds=0.2),
+            loop=make_loop(startup=3.0),
+        ),
+        "speed.spawn_start",
+        "info",
+    ),
+    "spawned start that was not waited for": (
+        lambda: make_target(
+            setup=make_setup(loader={"start_method": "spawn"}),
+            pickled=Pickled(bytes=12 << 20, seconds=0.5),
+            loop=None,
+            starts=Starts(own=9.0, whole=False),
+        ),
+        "speed.spawn_start",
+        "info",
+    ),
+    "far too many, not tried": (
+        lambda: make_target(setup=make_setup(loader={"num_workers": 32})),
+        "speed.too_many_workers",
+        "info",
+    ),
+    "copies that are not pinned": (
+        lambda: make_target(loop=make_loop(copies=copies(pageable=2))),
+        "non_blocking_ignored",
+        "info",
+    ),
+    "GPU that is not used": (
+        lambda: make_target(setup=make_setup(accelerator=True), loop=make_loop(device_bytes=0)),
+        "gpu_unused",
+        "info",
+    ),
 }
 
 
@@ -318,6 +414,9 @@ QUIET: dict[str, Callable[[], TargetFacts]] = {
             sources=("torch",), items=16, varying=2, workers_same=2, epochs_same=2
         )
     ),
+    "changes that workers see": lambda: make_target(
+        stale=Stale(method="set_epoch", changed=("e",))
+    ),
     "shared stream": lambda: stream((60, 60), compared=60),
     "a stream whose workers have one item in common": lambda: stream((60, 60), repeated=1),
     "a change of speed that may be chance": lambda: make_target(
@@ -336,7 +435,67 @@ QUIET: dict[str, Callable[[], TargetFacts]] = {
         starts=Starts(own=1.2, empty=1.0)
     ),
     "deep queue that pays": lambda: make_target(duels=(make_duel("less_prefetch", 2, 0.8),)),
+    "an iterator per step that costs nothing": lambda: make_target(
+        begun=Begun(times=20, batches=20, seconds=0.0021, kept=0.002)
+    ),
     "iterators of whole epochs": lambda: make_target(
         begun=Begun(times=20, batches=2000, seconds=0.05)
+    ),
+    "threads that there are CPUs for": lambda: make_target(
+        items=make_items(cpu_threads=1.6), loop=make_loop(worker_threads=4)
+    ),
+    "threads whose limit gained nothing": lambda: make_target(
+        items=make_items(cpu_threads=3.0),
+        loop=make_loop(worker_threads=4),
+        duels=(make_duel("one_thread", 1, 1.02),),
+    ),
+    "more threads that gain nothing": lambda: make_target(
+        duels=(make_duel("more_threads", 2, 1.05),)
+    ),
+    "an affinity that was narrow before": lambda: make_target(
+        setup=make_setup(affinity=2, affinity_before=2)
+    ),
+    "slow collate that the loop does not wait for": lambda: make_target(
+        items=make_items(collate_seconds=0.03, collated=8), setup=make_setup(collate="pad")
+    ),
+    "large tensors that are stacked": lambda: make_target(
+        items=make_items(collate_seconds=0.03, collated=8), loop=SLOW
+    ),
+    "large tensors that are mapped": lambda: make_target(
+        loop=msgspec.structs.replace(SLOW, wait_cpu_share=0.9)
+    ),
+    "quick collate": lambda: make_target(
+        items=make_items(collate_seconds=0.004, collated=8), loop=SLOW
+    ),
+    "rebuilding that hardly holds up": lambda: make_target(loop=make_loop(wait_cpu_share=0.9)),
+    "a slow start while other programs have the CPUs": lambda: make_target(
+        setup=make_setup(loader={"persistent_workers": False}),
+        starts=Starts(own=1.5, kept=0.02),
+        others=0.5,
+    ),
+    "waiting for slow workers": lambda: make_target(
+        loop=msgspec.structs.replace(SLOW, wait_cpu_share=0.05)
+    ),
+    "a small pickle and a start that was not waited for": lambda: make_target(
+        setup=make_setup(loader={"start_method": "spawn"}),
+        loop=None,
+        starts=Starts(own=9.0, whole=False),
+    ),
+    "a large pickle and a quick start": lambda: make_target(
+        setup=make_setup(loader={"start_method": "spawn"}),
+        pickled=Pickled(bytes=12 << 20, seconds=0.2),
+    ),
+    "many workers for items that wait": lambda: make_target(
+        setup=make_setup(loader={"num_workers": 32}), items=make_items(cpu_share=0.01)
+    ),
+    "copies from pinned memory": lambda: make_target(
+        setup=make_setup(loader={"pin_memory": True}, accelerator=True),
+        loop=make_loop(copies=copies(), device_bytes=1 << 20),
+    ),
+    "copies that say that they wait": lambda: make_target(
+        loop=make_loop(copies=copies(asked=0, bytes=0))
+    ),
+    "a GPU and no step": lambda: make_target(
+        setup=make_setup(accelerator=True), loop=make_loop(device_bytes=0, has_step=False)
     ),
 }

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from feedrate.doctor.machine import gather_machine, parse_build
+from doctor.machines import make_machine
+from feedrate.doctor.machine import gather_machine, parse_build, with_files
 from feedrate.doctor.machine_facts import CpuFacts, MachineFacts
 from feedrate.host.files import FakeReader
 from feedrate.host.gpus import Gpus
 from feedrate.host.storage import DataSize
+from feedrate.measure.examined import MOST_FILES
 
 MEMINFO = "MemTotal: 67108864 kB\nMemAvailable: 33554432 kB\n"
 V2 = {
@@ -136,3 +138,22 @@ def test_libraries_of_a_newer_driver(environ: dict[str, str], compatible: bool) 
 )
 def test_what_torch_was_built_for(version: str, text: str | None, build: str | None) -> None:
     assert parse_build(version, text) == build
+
+
+def test_the_files_that_a_target_read_are_its_data(tmp_path: Path) -> None:
+    for number in range(2 * MOST_FILES):
+        (tmp_path / f"{number:02d}.jpg").write_bytes(b"x" * 100)
+    files = [str(file) for file in sorted(tmp_path.iterdir())]
+    machine = make_machine()
+    reader = FakeReader({})
+    one = with_files(machine, files[:1], reader)
+    assert one.data_size == DataSize(100, 1)
+    assert one.storage is not None
+    assert one.storage.place == files[0]
+    few = with_files(machine, [*files[:3], str(tmp_path / "gone.jpg")], reader)
+    assert few.data_size == DataSize(300, 4)
+    many = with_files(machine, files[:MOST_FILES], reader)  # of which there are more
+    assert many.data_size == DataSize(200 * MOST_FILES, 2 * MOST_FILES)
+    assert many.storage is not None
+    assert many.storage.place == str(tmp_path)
+    assert with_files(machine, (), reader) is machine

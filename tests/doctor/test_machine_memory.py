@@ -15,7 +15,10 @@ from doctor.machines import (
     make_machine,
     seen,
 )
+from doctor.target_builders import make_loop, make_setup, make_target
 from feedrate.doctor.check_memory import BATCH, shm_need
+from feedrate.doctor.checks import DoctorFacts, run_checks
+from feedrate.doctor.machine_checks import CHECKS
 from feedrate.host.limits import MemoryLimits, ShmSpace
 from feedrate.host.storage import DataSize, Storage
 
@@ -23,6 +26,25 @@ MIB = 1 << 20
 
 
 # --- memory
+
+
+def test_shared_memory_is_held_against_the_targets_own_batches() -> None:
+    machine = make_machine(host=make_host(shm=ShmSpace(GIB, GIB)))
+    large = make_target(loop=make_loop(batch_bytes=300 * MIB))
+    facts = DoctorFacts(machine, large)
+    findings, _ = run_checks(CHECKS, facts)
+    (finding,) = [each for each in findings if each.code == "risk.small_shm"]
+    assert "too little for the batches of its workers" in finding.title
+    assert "2 workers with 2 batches each, of 300 MiB" in finding.why
+    assert finding.evidence[2].value == 5 * 300 * MIB
+    for harmless in (
+        make_target(loop=make_loop(batch_bytes=100 * MIB)),
+        make_target(
+            loop=make_loop(batch_bytes=300 * MIB), setup=make_setup(loader={"num_workers": 0})
+        ),
+    ):
+        findings, _ = run_checks(CHECKS, DoctorFacts(machine, harmless))
+        assert "risk.small_shm" not in {each.code for each in findings}
 
 
 def test_kills_in_the_own_group_are_a_warning() -> None:

@@ -81,6 +81,28 @@ def test_what_ends_the_child_is_a_finding_too() -> None:
     assert "no disk" in finding.title
 
 
+def test_a_script_that_hangs_before_its_first_batch_is_told_by_its_stacks() -> None:
+    waits = "".join(
+        f'  File "/opt/torch/utils/data/dataloader.py", line {line} in {name}\n'
+        for line, name in ((1294, "_try_get_data"), (1467, "_get_data"), (741, "__next__"))
+    )
+    stands = (
+        '  File "/home/user/photos.py", line 7 in __getitem__\n'
+        '  File "/opt/torch/utils/data/_utils/fetch.py", line 54 in fetch\n'
+        '  File "/opt/torch/utils/data/_utils/worker.py", line 358 in _worker_loop\n'
+    )
+    head = "Current thread 0x00007f0000000000 (most recent call first):\n"
+    text = f"Worker 1 of 1:\n{head}{stands}\nMain process:\n{head}{waits}"
+    error = RunError(kind="timeout", sentence="it was not through after 27.5 s", traceback=text)
+    finding = found_in(TargetFacts(target="train.py", error=error))["crash.worker_stuck"]
+    assert finding.severity == "warning"
+    assert finding.title.startswith(
+        "no batch came before the time was up: a worker stands in __getitem__ (photos.py, line 7)"
+    )
+    alone = RunError(kind="timeout", sentence="it was not through", traceback=f"{head}{waits}")
+    assert found_in(TargetFacts(target="train.py", error=alone)).keys() == {"doctor.no_time"}
+
+
 def test_ctrl_c_is_no_finding() -> None:
     error = RunError(kind="interrupted", sentence="interrupted by Ctrl-C")
     assert found_in(TargetFacts(target="x", error=error)) == {}

@@ -6,7 +6,13 @@ import pytest
 
 from builders import make_epoch, make_facts
 from feedrate.measure import wire
-from feedrate.measure.hang import LOST_SECONDS, Patience, describe_hang, describe_lost_batch
+from feedrate.measure.hang import (
+    LOST_SECONDS,
+    Patience,
+    describe_hang,
+    describe_late,
+    describe_lost_batch,
+)
 from feedrate.measure.stacks import Stacks
 
 FEEDER = """\
@@ -99,3 +105,28 @@ def test_a_hang_before_any_batch():
 def test_a_hang_after_a_lost_batch_tells_of_that():
     error = describe_hang(5, 0, Stacks(said=PRINTED.decode(), main=""))
     assert error == describe_lost_batch(PRINTED.decode())
+
+
+def test_a_child_that_is_given_so_much_time_is_late_whatever_it_says():
+    patience = Patience(300, 10.0, within=25.0)
+    patience.told(BATCH, 34.0)
+    assert not patience.is_late(35.0)
+    assert patience.is_late(35.1)
+    assert patience.silence(35.1) == pytest.approx(1.1)
+    assert not Patience(300, 10.0).is_late(1e9)
+
+
+def test_a_child_that_is_late_is_told_of_with_its_place_and_no_option_that_is_not_there():
+    stacks = Stacks(said="", main=DUMP)
+    assert describe_late(27.52, stacks).sentence == (
+        "it was not through after 27.5 s: the main process stood in make_loader (train.py, line 7)"
+    )
+    assert describe_late(27.5, stacks).kind == "timeout"
+    lost = describe_late(27.5, Stacks(said=PRINTED.decode(), main=""))
+    assert "could not send its batch" in lost.sentence
+
+
+DUMP = """\
+Current thread 0x00007f0000000000 (most recent call first):
+  File "/home/user/train.py", line 7 in make_loader
+"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from builders import make_facts
 from feedrate.memory_records import MemoryReading, MemorySnapshot, MemoryWatch
 from feedrate.records import (
     Benchmark,
@@ -12,7 +13,6 @@ from feedrate.records import (
     Epoch,
     Evidence,
     Finding,
-    LoaderFacts,
     LoaderUse,
     LookedAt,
     Metadata,
@@ -49,21 +49,12 @@ def _epoch(waits: tuple[float, ...], steps: tuple[float, ...], complete: bool = 
 
 @pytest.fixture
 def rich_suite() -> Suite:
-    facts = LoaderFacts(
-        loader_type="torch.utils.data.DataLoader",
-        dataset_type="photos.Photos",
+    facts = make_facts(
         dataset_length=96,
-        iterable=False,
         length=3,
         batch_size=32,
-        num_workers=2,
-        prefetch_factor=2,
         pin_memory=True,
-        persistent_workers=True,
-        start_method="fork",
-        has_step=True,
         batch_bytes=18 * MIB,
-        batch_tensors=2,
         left_out=("timeout: there are no workers to wait for",),
     )
     reading = MemoryReading(

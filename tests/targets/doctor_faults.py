@@ -172,6 +172,27 @@ def step(batch):
     time.sleep(0.002)
 
 
+class Levels(Items):
+    """What a script sets for each epoch, and kept workers do not see."""
+
+    def __init__(self):
+        super().__init__()
+        self.level = 0
+
+    def __getitem__(self, index):
+        return torch.tensor(self.level)
+
+
+def levels():
+    return DataLoader(
+        Levels(),
+        batch_size=8,
+        num_workers=1,
+        persistent_workers=True,
+        multiprocessing_context="fork",
+    )
+
+
 class TooLong(Items):
     def __getitem__(self, index):
         if index >= 60:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sys
+import time
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from feedrate.cli.result_options import RESULT, ForceOption, JsonOption, VerboseOption
+from feedrate.cli.target_options import ModuleOption, ScriptArguments
 from feedrate.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 LOOKING = "Looking"
 MACHINE = "this machine"
 """What is looked at where no target is named."""
+_AROUND_SECONDS = 1.0
+"""What the command itself takes: its start, and the look at the files that the target reads."""
+_LEAST_SECONDS = 1.0
 NEEDS_ACTION = 3
 """The exit code where something needs to be done."""
 
@@ -40,12 +45,8 @@ def doctor(
             "(loader, step). Without it: the machine alone.",
         ),
     ] = None,
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[ARGS]...", help="The script's own.")
-    ] = None,
-    module: Annotated[
-        bool, typer.Option("-m", help="SCRIPT_OR_TARGET is a module's name, as in python -m.")
-    ] = False,
+    arguments: ScriptArguments = None,
+    module: ModuleOption = False,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -58,7 +59,7 @@ def doctor(
         str,
         typer.Option(
             metavar="TIME",
-            help="Time for the look at a target: 30s, 2m.",
+            help="Time for a look with a target, all of it: 30s, 2m.",
             rich_help_panel=LOOKING,
         ),
     ] = "30s",
@@ -91,13 +92,15 @@ def doctor(
     Prints what matters, each with its figures, what follows from it and the remedy. Exit code 0:
     nothing needs to be done; 3: something does.
     """
+    began = time.monotonic()
+
     from msgspec import structs
 
     from feedrate import store
     from feedrate.cli.output import print_result
     from feedrate.cli.terminal import say
     from feedrate.doctor.checks import DoctorFacts, needs_action, run_checks
-    from feedrate.doctor.machine import gather_machine
+    from feedrate.doctor.machine import gather_machine, with_files
     from feedrate.doctor.machine_checks import CHECKS
 
     seconds = _seconds(budget, target, step, module=module)
@@ -111,7 +114,13 @@ def doctor(
         what = asked(target, step, arguments or (), module=module)
         checks = (*_target_checks(), *CHECKS)
     machine = gather_machine(data)
-    facts = DoctorFacts(machine, None if what is None else _look(what, machine, seconds))
+    looked = None
+    if what is not None:
+        left = seconds - (time.monotonic() - began) - _AROUND_SECONDS
+        looked = _look(what, machine, max(_LEAST_SECONDS, left))
+        if data is None:
+            machine = with_files(machine, looked.items.files if looked.items is not None else ())
+    facts = DoctorFacts(machine, looked)
     findings, fine = run_checks(checks, facts)
     suite = _suite(machine, MACHINE if what is None else what.shown, seconds)
     suite = structs.replace(suite, findings=findings, looked_at=fine)

@@ -61,9 +61,31 @@ def _kills_seen(facts: DoctorFacts) -> str:
     return "" if facts.machine.host.memory_kills is None else "none was counted"
 
 
+def _needed(facts: DoctorFacts) -> tuple[int, str]:
+    """Return the bytes of batches on their way at once, and in words what they are.
+
+    Of the target's own batches where it was iterated; 0 where it has no workers.
+    """
+    machine, target = facts.machine, facts.target
+    ranks = f" on each of {machine.cpus.ranks} ranks" if machine.cpus.ranks > 1 else ""
+    if target is None or target.loop is None or target.setup is None:
+        workers = _workers(first_guess(machine).workers)
+        what = f"{workers}{ranks} with {AHEAD} batches each, of 32 float32 images of 224 × 224"
+        return shm_need(machine), what
+    if not target.workers:
+        return 0, ""
+    ahead, size = target.setup.facts.prefetch_factor or AHEAD, target.loop.batch_bytes
+    what = f"{_workers(target.workers)}{ranks} with {ahead} batches each, of {units.size(size)}"
+    return (ahead * target.workers + 1) * size * machine.cpus.ranks, what
+
+
+def _workers(count: int) -> str:
+    return f"{count} worker{'' if count == 1 else 's'}"
+
+
 def _shm(facts: DoctorFacts) -> Finding | None:
     machine = facts.machine
-    shm, workers = machine.host.shm, first_guess(machine).workers
+    shm = machine.host.shm
     if shm is None:
         if machine.host.system != "Linux":
             return None
@@ -75,22 +97,21 @@ def _shm(facts: DoctorFacts) -> Finding | None:
             remedy="mount one: mount -t tmpfs shm /dev/shm",
             evidence=(Evidence(name="size of /dev/shm", value=0.0, unit="bytes"),),
         )
-    need = shm_need(machine)
+    need, what = _needed(facts)
     if shm.free >= need:
         return None
     filled = shm.total >= need
-    ranks = f" on each of {machine.cpus.ranks} ranks" if machine.cpus.ranks > 1 else ""
+    known = facts.target is not None and facts.target.loop is not None
     return Finding(
         code="risk.small_shm",
         severity="warning",
         title=(
             f"/dev/shm has {units.size(shm.free)} free of {units.size(shm.total)}: too little for "
-            "the batches of a few workers"
+            f"the batches of {'its workers' if known else 'a few workers'}"
         ),
         why=(
-            f"{workers} worker{'' if workers == 1 else 's'}{ranks} with {AHEAD} batches each, of "
-            f"32 float32 images of 224 × 224, and the one in the loop, hold {units.size(need)} "
-            "there; where it is full, a worker dies of a bus error or finds no space left"
+            f"{what}, and the one in the loop, hold {units.size(need)} there; where it is full, a "
+            "worker dies of a bus error or finds no space left"
         ),
         remedy=(
             "see what fills it (ls -l /dev/shm): files named torch_ that no training uses may be "
@@ -112,8 +133,11 @@ def _shm_seen(facts: DoctorFacts) -> str:
     shm = facts.machine.host.shm
     if shm is None:
         return "this platform has none, and needs none"
-    need = units.size(shm_need(facts.machine))
-    return f"{units.size(shm.free)} free of {units.size(shm.total)}; a few workers need {need}"
+    need, what = _needed(facts)
+    room = f"{units.size(shm.free)} free of {units.size(shm.total)}"
+    if facts.target is None or facts.target.loop is None:
+        what = "a few workers"
+    return f"{room}; {what} need {units.size(need)}" if need else room
 
 
 def _memory(facts: DoctorFacts) -> Finding | None:

@@ -7,8 +7,10 @@ import importlib.metadata
 import os
 import platform
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+import msgspec
 
 from feedrate.doctor.facts import gather_host
 from feedrate.doctor.machine_facts import CpuFacts, MachineFacts, SoftwareFacts
@@ -24,7 +26,8 @@ from feedrate.host.limits import (
     parse_cpu_list,
     usable_cpus,
 )
-from feedrate.host.storage import data_size, storage_under
+from feedrate.host.storage import DataSize, data_size, storage_under
+from feedrate.measure.examined import MOST_FILES
 from feedrate.measure.versions import versions
 
 THREAD_COUNTS = (
@@ -39,6 +42,7 @@ THREAD_COUNTS = (
 """Variables that say how many threads a library starts in each process."""
 PINNING = ("OMP_PROC_BIND", "OMP_PLACES", "KMP_AFFINITY", "GOMP_CPU_AFFINITY")
 """Variables by which OpenMP binds threads to CPUs, and with its first thread the process."""
+_COUNTING_SECONDS = 0.5
 _TOLD = (*THREAD_COUNTS, *PINNING, "CUDA_VISIBLE_DEVICES")
 _CUDA = re.compile(r"^(cuda|hip)\b[^=\n]*=\s*'([^']+)'", re.MULTILINE)
 
@@ -71,6 +75,36 @@ def gather_machine(
         storage=storage_under(str(data or "."), reader),
         data_size=data_size(str(data)) if data is not None else None,
     )
+
+
+def with_files(
+    machine: MachineFacts, files: Sequence[str], reader: ProcReader | None = None
+) -> MachineFacts:
+    """Return the facts with those of the ``files`` that a target has read while items were made.
+
+    As they are where there are none. As many as were kept stand for all in their common folder,
+    fewer for themselves.
+    """
+    if not files:
+        return machine
+    parts = [Path(file) for file in files]
+    folder = Path(os.path.commonpath([part.parent for part in parts]))
+    if len(files) < MOST_FILES:
+        size = DataSize(sum(map(_bytes, parts)), len(parts))
+    elif folder == folder.parent:
+        return machine  # nothing in common but the root
+    else:
+        size = data_size(str(folder), seconds=_COUNTING_SECONDS)
+    place = str(parts[0] if len(parts) == 1 else folder)
+    storage = storage_under(place, reader or SystemReader())
+    return msgspec.structs.replace(machine, storage=storage, data_size=size)
+
+
+def _bytes(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
 def software(environ: Mapping[str, str]) -> SoftwareFacts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from feedrate.doctor import (
+    target_checks_batches,
     target_checks_failing,
     target_checks_items,
     target_checks_iterables,
@@ -11,6 +12,7 @@ from feedrate.doctor import (
     target_checks_randomness,
     target_checks_settings,
     target_checks_speed,
+    target_checks_threads,
     target_checks_workers,
 )
 from feedrate.doctor.checks import Check
@@ -33,7 +35,9 @@ CHECKS: tuple[Check, ...] = (
     *target_checks_randomness.CHECKS,
     *target_checks_settings.CHECKS,
     *target_checks_memory.CHECKS,
+    *target_checks_threads.CHECKS,
     *target_checks_speed.CHECKS,
+    *target_checks_batches.CHECKS,
     *target_checks_workers.CHECKS,
     *target_checks_items.CHECKS,
     of_target("not tried", _nothing, _untried),

@@ -22,6 +22,8 @@ _BY_KIND = {
     "no_batches": "correctness.no_batches",
 }
 """The codes of errors whose text is not known, by what became of the process."""
+_HANGS = ("hang-in-item", "hang-nobody-works", "hang-after-fork", "hang-at-start")
+"""What the stacks of a script may show that had no batch; where its main process waits for one."""
 _SIZES = ("crash.collate_size", "crash.collate_type")
 
 
@@ -33,7 +35,7 @@ def _failing(facts: DoctorFacts) -> Finding | None:
     if error is None or error.kind == "interrupted":
         return None
     if error is target.error and error.kind == "timeout":
-        return _silent(target, error)
+        return _silent(facts, target, error)
     return _explained(facts, target, error)
 
 
@@ -63,12 +65,22 @@ def _explained(facts: DoctorFacts, target: TargetFacts, error: RunError) -> Find
     )
 
 
-def _silent(target: TargetFacts, error: RunError) -> Finding | None:
+def _silent(facts: DoctorFacts, target: TargetFacts, error: RunError) -> Finding | None:
     """Say what it means that the child said nothing more: its loop hung, or time was short."""
     if target.loop is not None:
         return None  # a trial hung, not the loader
     if target.setup is not None and target.items is None:
         return _unknown(target, error)
+    known = _best(explain_text(error.traceback, Facts(facts.machine.host)))
+    if known is not None and known.name in _HANGS:
+        finding = known.finding()
+        return found(
+            known.code,
+            "warning",
+            f"no batch came before the time was up: {finding.title}",
+            why=finding.why,
+            remedy=f"if it only takes long, give it more time (--budget 2m); {finding.remedy}",
+        )
     return found(
         "doctor.no_time",
         "info",

@@ -62,7 +62,7 @@ def _idle(target: TargetFacts) -> Finding | None:
     busy = len(stream.shares) - idle
     return found(
         "speed.shard_imbalance",
-        "warning",
+        "info",  # that they are idle was seen, and not what more shards would gain
         f"{idle} of {workers(len(stream.shares))} get nothing: the stream has work for {busy}",
         why="where shards are dealt out whole, workers beyond their number start, take memory, and "
         "end at once; only the others work",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from feedrate.doctor.target_check import figure, found, of_target
 from feedrate.doctor.target_facts import TargetFacts
-from feedrate.measure.examined import Randomness
+from feedrate.measure.examined import Randomness, Stale
 from feedrate.records import Evidence, Finding
 
 _FEWEST = 3
@@ -101,6 +101,10 @@ def _seen(target: TargetFacts) -> str:
     return f"{drawn.varying} items differ between two workers, and between two epochs"
 
 
+def _who(stale: Stale) -> str:
+    return f"dataset.{stale.method}() sets" if stale.method else "the script changes"
+
+
 def _stale(target: TargetFacts) -> Finding | None:
     stale = target.stale
     if stale is None or not stale.unseen:
@@ -109,8 +113,8 @@ def _stale(target: TargetFacts) -> Finding | None:
     return found(
         "correctness.stale_worker_state",
         "warning",
-        f"{names}, which dataset.{stale.method}() sets for each epoch, stays as it was in the "
-        "workers: persistent_workers=True keeps them",
+        f"{names}, which {_who(stale)} for each epoch, stays as it was in the workers: "
+        "persistent_workers=True keeps them",
         why="a worker has the dataset as it was when the worker started; what the main process "
         "changes later it does not see (tried: the workers of a second epoch had the old value)",
         remedy="keep it in shared memory (a tensor after share_memory_(), multiprocessing.Value), "

@@ -5,10 +5,8 @@ from __future__ import annotations
 from feedrate import units
 from feedrate.doctor.target_check import figure, found, of_target, workers
 from feedrate.doctor.target_facts import TargetFacts
+from feedrate.doctor.target_trials import GAIN
 from feedrate.records import Finding
-
-_BEGUN_OFTEN = 4
-_PER_BEGIN = 1.5
 
 
 def _pinned(target: TargetFacts) -> Finding | None:
@@ -21,6 +19,50 @@ def _pinned(target: TargetFacts) -> Finding | None:
         "pin_memory=True does nothing here: there is no accelerator",
         why="torch warns of it and goes on without",
         remedy="nothing, if this is not the machine that you train on",
+    )
+
+
+def _not_pinned(target: TargetFacts) -> Finding | None:
+    copies = target.loop.copies if target.loop is not None else None
+    setup = target.setup
+    if copies is None or setup is None or not copies.pageable or setup.facts.pin_memory:
+        return None
+    return found(
+        "non_blocking_ignored",
+        "info",
+        f"{copies.pageable} of the {copies.count} copies of a step to the device say "
+        f"non_blocking=True, and wait all the same: their {units.size(copies.bytes)} are not in "
+        "pinned memory",
+        why="the device copies only from pinned memory by itself; from other memory the driver "
+        "first waits for the device and then copies the bytes to a place of its own",
+        remedy="set pin_memory=True on the loader; feedrate tune measures what it gains",
+        evidence=(
+            figure("copies of a step", copies.count, "copies"),
+            figure("of these non_blocking and not pinned", copies.pageable, "copies"),
+            figure("their size", copies.bytes, "bytes"),
+        ),
+    )
+
+
+def _device_unused(target: TargetFacts) -> Finding | None:
+    loop, setup = target.loop, target.setup
+    if loop is None or setup is None or not setup.accelerator or not loop.has_step:
+        return None
+    if loop.device_bytes != 0 or not loop.steps:
+        return None
+    step = sum(loop.steps) / len(loop.steps)
+    return found(
+        "gpu_unused",
+        "info",
+        f"a GPU is there and the step does not use it: {len(loop.steps):,} steps of "
+        f"{units.seconds(step)} took no memory on it",
+        why="model and batches stay on the CPU unless they are moved, and a step on the CPU hides "
+        "what the loader costs",
+        remedy='move both: model.to("cuda") and batch.to("cuda", non_blocking=True)',
+        evidence=(
+            figure("bytes on the device", 0, "bytes"),
+            figure("seconds of a step", step, "s"),
+        ),
     )
 
 
@@ -59,19 +101,29 @@ def _empty(target: TargetFacts) -> Finding | None:
 
 def _begun(target: TargetFacts) -> Finding | None:
     begun, setup, loop = target.begun, target.setup, target.loop
-    if begun is None or setup is None or begun.times < _BEGUN_OFTEN:
+    if begun is None or setup is None or not begun.is_often:
         return None
     length = setup.facts.length
-    if begun.batches > _PER_BEGIN * begun.times or (length is not None and length <= 2):
+    if length is not None and length <= 2:
         return None
     step = sum(loop.steps) / len(loop.steps) if loop is not None and loop.steps else 0.0
     total = begun.seconds + step
+    gain = total / (begun.kept + step) if begun.kept is not None else None
+    if gain is not None and gain < GAIN:
+        return None  # nothing is lost by it
     share = begun.seconds / total if total > 0 else 0.0
+    tried = "; what one iterator for all gains was not tried"
+    if gain is not None and begun.kept is not None:
+        tried = (
+            f"; over one iterator a batch takes {units.seconds(begun.kept)}, and the loop goes "
+            f"{units.ratio(gain)} as fast"
+        )
     return found(
         "speed.iterator_per_step",
-        "warning",
+        "warning" if gain is not None else "info",
         f"a new iterator is made for every batch: {begun.times:,} iterators for {begun.batches:,} "
-        f"batches, {units.seconds(begun.seconds)} each, which is {units.share(share)} of the time",
+        f"batches, {units.seconds(begun.seconds)} each, which is {units.share(share)} of the time"
+        + tried,
         why=(
             f"next(iter(loader)) starts {workers(target.workers)} and throws them away with what "
             "they have prefetched"
@@ -84,6 +136,11 @@ def _begun(target: TargetFacts) -> Finding | None:
             figure("iterators", begun.times, "iterators"),
             figure("batches", begun.batches, "batches"),
             figure("seconds from iter() to the batch", begun.seconds, "s"),
+            *(
+                [figure("seconds of a batch over one iterator", begun.kept, "s")]
+                if begun.kept is not None
+                else []
+            ),
         ),
     )
 
@@ -101,10 +158,19 @@ def _unguarded(target: TargetFacts) -> Finding | None:
     )
 
 
+def _copies_seen(target: TargetFacts) -> str:
+    copies = target.loop.copies if target.loop is not None else None
+    if copies is None:
+        return ""
+    return f"{copies.count} in a step, {copies.asked} of them non_blocking"
+
+
 CHECKS = (
     of_target("batches", _empty),
     of_target("main guard", _unguarded),
     of_target("iterators", _begun),
     of_target("batches against workers", _few_batches),
     of_target("pinning", _pinned),
+    of_target("copies to the device", _not_pinned, _copies_seen),
+    of_target("use of the GPU", _device_unused),
 )

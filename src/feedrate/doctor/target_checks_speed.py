@@ -5,7 +5,7 @@ from __future__ import annotations
 from feedrate import units
 from feedrate.doctor.target_check import figure, found, of_target, workers
 from feedrate.doctor.target_facts import TargetFacts
-from feedrate.doctor.target_trials import evidence_of, faster, gain_of
+from feedrate.doctor.target_trials import evidence_of, faster, gain_of, is_noisy
 from feedrate.records import Finding
 
 _FAR = 1.5
@@ -13,6 +13,11 @@ _AS_GOOD = 0.9
 _MANY_TENSORS = 64
 _SLOW_START = 0.5
 _WORTH = 0.05
+_LARGE_PICKLE = 4 << 20
+_LIGHTER = (
+    "keep the index in flat arrays (feedrate.SharedList), load it in the worker, or set "
+    "persistent_workers=True so that it is paid once"
+)
 
 
 def _without_workers(target: TargetFacts) -> Finding | None:
@@ -76,31 +81,10 @@ def _no_overlap(target: TargetFacts) -> Finding | None:
     )
 
 
-def _threads(target: TargetFacts) -> Finding | None:
-    duel, loop = faster(target, "one_thread"), target.loop
-    if duel is None:
-        return None
-    threads = loop.worker_threads if loop is not None else None
-    return found(
-        "speed.blas_oversubscription",
-        "warning",
-        f"libraries in {workers(target.workers)} start threads of their own, which compete for the "
-        f"CPUs: with one thread each {gain_of(duel)}",
-        why="torch limits only its own threads in a worker; OpenBLAS, MKL and OpenMP take as many "
-        "as there are CPUs",
-        remedy="set OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 before NumPy is "
-        "imported, or use threadpoolctl in worker_init_fn",
-        evidence=(
-            *evidence_of(duel, "with one thread in each worker"),
-            *([figure("threads of a worker", threads, "threads")] if threads else []),
-        ),
-    )
-
-
 def _starts(target: TargetFacts) -> Finding | None:
     starts, pickled = target.starts, target.pickled
     if starts is None or starts.empty is None or not target.workers:
-        return None
+        return _start_seen(target)
     more = starts.own - starts.empty
     if more < _SLOW_START or more < 0.25 * starts.own:
         return None
@@ -112,11 +96,43 @@ def _starts(target: TargetFacts) -> Finding | None:
         f"the dataset: its pickle{size} is made and read once per worker, one after the other",
         why=f"workers that start by {target.start_method} are sent the dataset; with a dataset of "
         f"nothing they start in {units.seconds(starts.empty)}",
-        remedy="keep the index in flat arrays (feedrate.SharedList), load it in the worker, or set "
-        "persistent_workers=True so that it is paid once",
+        remedy=_LIGHTER,
         evidence=(
             figure("seconds to the first batch", starts.own, "s"),
             figure("the same with an empty dataset", starts.empty, "s"),
+        ),
+    )
+
+
+def _start_seen(target: TargetFacts) -> Finding | None:
+    """Say what a start took whose dataset is large, where a start without it was not tried."""
+    pickled, loop, starts = target.pickled, target.loop, target.starts
+    if pickled is None or not pickled.bytes or pickled.bytes < _LARGE_PICKLE:
+        return None
+    if loop is not None:
+        startup, takes = loop.startup, f"takes {units.seconds(loop.startup)}"
+    elif starts is not None and not starts.whole:
+        startup, takes = starts.own, f"takes more than {units.seconds(starts.own)}"
+    else:
+        return None
+    pickling = pickled.seconds * target.workers
+    if target.start_method not in ("spawn", "forkserver") or pickling < _WORTH * startup:
+        return None
+    if startup < _SLOW_START:
+        return None
+    return found(
+        "speed.spawn_start",
+        "info",
+        f"the workers' start {takes}; the dataset's pickle of {units.size(pickled.bytes)} is made "
+        f"once per worker, {units.seconds(pickling)} in all, and read again; a start without the "
+        "dataset was not tried",
+        why=f"workers that start by {target.start_method} are sent the dataset, one after the "
+        "other",
+        remedy=_LIGHTER,
+        evidence=(
+            figure("seconds to the first batch", startup, "s"),
+            figure("size of the pickle", pickled.bytes, "bytes"),
+            figure("seconds to pickle it for all workers", pickling, "s"),
         ),
     )
 
@@ -125,6 +141,8 @@ def _gap(target: TargetFacts) -> Finding | None:
     starts, loop = target.starts, target.loop
     if starts is None or starts.kept is None or loop is None or not loop.waits:
         return None
+    if is_noisy(target):
+        return None  # workers that start wait for other programs too
     fewer = target.duel("fewer")
     if fewer is not None and fewer.gain >= _AS_GOOD:
         return None  # so many are slow to start, and fewer do
@@ -161,7 +179,6 @@ def _speed_seen(target: TargetFacts) -> str:
 
 
 CHECKS = (
-    of_target("threads in workers", _threads),
     of_target("speed", _without_workers, _speed_seen),
     of_target("overlap", _no_overlap),
     of_target("start of workers", _starts),

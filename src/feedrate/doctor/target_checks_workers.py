@@ -15,12 +15,16 @@ _IDLE = 0.5
 _QUEUED = 2.0
 """How many times longer an item takes with all workers than alone, where they share a limit."""
 _WAITS = 0.3
+_MANY, _COMPUTES = 4.0, 0.8
+"""Workers for each usable CPU, and an item's time on the CPU, above which they are too many."""
 
 
 def _too_many(target: TargetFacts) -> Finding | None:
     duel, setup = faster(target, "fewer"), target.setup
-    if duel is None or setup is None or _shared_limit(target) is not None:
+    if setup is None or _shared_limit(target) is not None:
         return None
+    if duel is None:
+        return _many_seen(target)
     cpus = units.number(setup.cpus)
     evidence = evidence_of(duel, f"with num_workers={duel.value}")
     ranks = max(setup.ranks, target.ranks)
@@ -44,6 +48,28 @@ def _too_many(target: TargetFacts) -> Finding | None:
         why="more workers than CPUs compete for them, and each takes time to start and memory",
         remedy=f"set num_workers={duel.value} (os.cpu_count() knows no container's limit)",
         evidence=(*evidence, figure("usable CPUs", setup.cpus, "CPUs")),
+    )
+
+
+def _many_seen(target: TargetFacts) -> Finding | None:
+    """Say that workers are many times the CPUs, where what fewer would give was not tried."""
+    items, setup = target.items, target.setup
+    if setup is None or target.duel("fewer") is not None or target.loop is None:
+        return None
+    if items is None or items.cpu_share < _COMPUTES or target.workers < _MANY * setup.cpus:
+        return None
+    return found(
+        "speed.too_many_workers",
+        "info",
+        f"{workers(target.workers)} for {units.number(setup.cpus)} usable CPUs, which an item "
+        f"uses for {units.share(items.cpu_share)} of its time; what fewer would give was not tried",
+        why="more workers than CPUs compete for them, and each takes time to start and memory",
+        remedy=f"try num_workers={max(1, int(setup.cpus))}: feedrate tune measures it",
+        evidence=(
+            figure("usable CPUs", setup.cpus, "CPUs"),
+            figure("workers", target.workers, "workers"),
+            figure("CPU share of an item", items.cpu_share, "share"),
+        ),
     )
 
 

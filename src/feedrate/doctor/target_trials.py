@@ -14,13 +14,18 @@ NOISY, _GAIN_IN_NOISE = 0.2, 2.0
 """The share of the CPUs that other programs take from which on only a large gain counts."""
 
 
+def is_noisy(target: TargetFacts) -> bool:
+    """Tell whether other programs took so much of the CPUs that times alone prove little."""
+    return (target.others or 0.0) > NOISY
+
+
 def faster(target: TargetFacts, question: Question) -> Duel | None:
     """Return a trial that was faster beyond doubt.
 
     Where other programs took much of the CPUs meanwhile, only a large gain is.
     """
     duel = target.duel(question)
-    least = _GAIN_IN_NOISE if (target.others or 0.0) > NOISY else GAIN
+    least = _GAIN_IN_NOISE if is_noisy(target) else GAIN
     return duel if duel is not None and duel.is_clear and duel.gain >= least else None
 
 

@@ -59,6 +59,17 @@ class DeviceSight:
             self._can_look = False
 
 
+def most_on_device() -> int | None:
+    """Return the most bytes that torch has had on CUDA devices; ``None`` where there are none."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        return None
+    if not torch.cuda.is_initialized():
+        return 0
+    devices = range(torch.cuda.device_count())
+    return sum(int(torch.cuda.max_memory_allocated(device)) for device in devices)
+
+
 def _pinned(cuda: Any) -> int | None:
     """Return what torch's cache of pinned memory holds; torch tells it since version 2.7."""
     stats = getattr(cuda, "host_memory_stats", None)

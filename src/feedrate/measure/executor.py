@@ -19,7 +19,7 @@ from feedrate.host.processes import find_workers
 from feedrate.measure import wire
 from feedrate.measure.child_process import END_SECONDS, ChildProcess
 from feedrate.measure.failure import describe_end, describe_refusal, with_memory_kill
-from feedrate.measure.hang import Patience, describe_hang
+from feedrate.measure.hang import Patience, describe_hang, describe_late
 from feedrate.measure.observer import Observer
 from feedrate.measure.stacks import CURRENT, DUMP_SIGNAL, Stacks, answers
 from feedrate.memory_records import MemorySnapshot, MemoryWatch
@@ -41,6 +41,8 @@ _ANSWER_SECONDS = 1.0
 """How long a worker may take to print its stacks."""
 _ASKING_SECONDS = 5.0
 """How long all of them may take together."""
+_HASTE_SECONDS = 0.5
+"""And where the child's time is over."""
 _KEPT_OUTPUT = 64 * 1024
 
 _WORKER_ENDED = ("worker_died", "killed", "out_of_memory", "shared_memory")
@@ -150,10 +152,17 @@ class _Heard:
 
 
 class SubprocessExecutor:
-    """Runs each child in a process of its own, with a keeper that ends all of its tree."""
+    """Runs each child in a process of its own, with a keeper that ends all of its tree.
 
-    def __init__(self, observer: Callable[[], Observer] = Observer) -> None:
+    ``within`` is how many seconds a child may take in all, whatever it says meanwhile; ``None``
+    where only silence counts.
+    """
+
+    def __init__(
+        self, observer: Callable[[], Observer] = Observer, *, within: float | None = None
+    ) -> None:
         self._observer = observer
+        self._within = within
 
     def execute(self, spec: wire.ChildSpec, *, timeout: float, on_message: OnMessage) -> Outcome:
         """Run one child to its end; see `Executor`."""
@@ -200,8 +209,8 @@ class SubprocessExecutor:
             watch=observer.watch(heard.used, heard.facts),
         )
 
-    @staticmethod
     def _listen(
+        self,
         child: ChildProcess,
         heard: _Heard,
         observer: Observer,
@@ -209,7 +218,7 @@ class SubprocessExecutor:
         timeout: float,
     ) -> None:
         """Take messages until the child has ended, hangs, or does not end after its last one."""
-        patience = Patience(timeout, time.monotonic())
+        patience = Patience(timeout, time.monotonic(), within=self._within)
         while heard.exit_code is None:
             item = child.read(_POLL_SECONDS)
             observer.poll()
@@ -221,21 +230,17 @@ class SubprocessExecutor:
                 patience.printed(bytes(heard.output))
             elif item is not None:
                 patience.told(item, now)
-                if isinstance(item, wire.Started):
-                    observer.attach(item.pid)
-                elif isinstance(item, wire.Progress):
-                    observer.batch_seen()
-                elif isinstance(item, wire.EpochDone | wire.Used):
-                    observer.ending()
-                    observer.poll()
-                elif isinstance(item, wire.Mark):
-                    observer.marked(item, child.order)
+                _observe(item, observer, child)
                 on_message(item)
             if heard.is_all():
-                if patience.silence(now) > _LAST_SECONDS:
+                if patience.silence(now) > _LAST_SECONDS or patience.is_late(now):
                     return
             elif lost := patience.lost_for_good(now):
                 heard.error = lost
+                return
+            elif patience.is_late(now):
+                stacks = _last_look(child, heard, _HASTE_SECONDS)
+                heard.error = describe_late(patience.lasted(now), stacks)
                 return
             elif patience.silence(now) > timeout:
                 heard.error = describe_hang(timeout, heard.batches, _last_look(child, heard))
@@ -251,6 +256,18 @@ class SubprocessExecutor:
                 heard.take_any(item)
 
 
+def _observe(message: wire.Message, observer: Observer, child: ChildProcess) -> None:
+    if isinstance(message, wire.Started):
+        observer.attach(message.pid)
+    elif isinstance(message, wire.Progress):
+        observer.batch_seen()
+    elif isinstance(message, wire.EpochDone | wire.Used):
+        observer.ending()
+        observer.poll()
+    elif isinstance(message, wire.Mark):
+        observer.marked(message, child.order)
+
+
 def _drain(child: ChildProcess, heard: _Heard) -> None:
     """Read on until the child has ended; its keeper sees to it that it does."""
     end = time.monotonic() + END_SECONDS
@@ -258,27 +275,27 @@ def _drain(child: ChildProcess, heard: _Heard) -> None:
         heard.take_any(child.read(_POLL_SECONDS))
 
 
-def _last_look(child: ChildProcess, heard: _Heard) -> Stacks:
+def _last_look(child: ChildProcess, heard: _Heard, seconds: float = _ASKING_SECONDS) -> Stacks:
     """Ask the workers for their stacks one after another, and end the main process with its own."""
     said = heard.take_text()
     reader = SystemReader()
     workers = find_workers(reader, heard.pid) if heard.pid is not None else ()
     given: list[str] = []
-    end = time.monotonic() + _ASKING_SECONDS
+    end = time.monotonic() + seconds
     for pid in workers:
         asked = time.monotonic() < end and answers(reader.read(f"/proc/{pid}/status"))
-        given.append(_answer(child, heard, pid) if asked else "")
+        given.append(_answer(child, heard, pid, min(seconds, _ANSWER_SECONDS)) if asked else "")
     child.order(b"T")
     _drain(child, heard)
     return Stacks(said=said, main=heard.take_text(), workers=tuple(given))
 
 
-def _answer(child: ChildProcess, heard: _Heard, pid: int) -> str:
+def _answer(child: ChildProcess, heard: _Heard, pid: int, seconds: float) -> str:
     """Return what was printed when a worker was asked for its stacks."""
     assert DUMP_SIGNAL is not None, "nobody answers where there is no such signal"
     with contextlib.suppress(OSError):
         os.kill(pid, DUMP_SIGNAL)
-    end = time.monotonic() + _ANSWER_SECONDS
+    end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         item = child.read(min(left, _POLL_SECONDS))
         heard.take_any(item)

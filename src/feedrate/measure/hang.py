@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from feedrate.measure import wire
 from feedrate.measure.blame import HEADER, UNREAD, Raised, read_printed
@@ -24,13 +24,19 @@ class Patience:
 
     Nothing but messages counts: what the user's code prints is no sign of progress. A traceback
     that tells of a lost batch makes patience short, since torch waits for it for ever. Short and
-    not none, because a queue of the user's own prints the same.
+    not none, because a queue of the user's own prints the same. ``within`` is how long the child
+    may take in all, where that is bounded.
     """
 
     timeout: float
     last: float
     longest: float = 0.0
     lost: RunError | None = None
+    within: float | None = None
+    began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.began = self.last
 
     def told(self, message: wire.Message, now: float) -> None:
         """Take note of a message."""
@@ -48,6 +54,14 @@ class Patience:
     def silence(self, now: float) -> float:
         """Return for how long nothing came."""
         return now - self.last
+
+    def lasted(self, now: float) -> float:
+        """Return how long the child has run."""
+        return now - self.began
+
+    def is_late(self, now: float) -> bool:
+        """Tell whether the child has had all the time it was given, silent or not."""
+        return self.within is not None and self.lasted(now) > self.within
 
     def lost_for_good(self, now: float) -> RunError | None:
         """Return the error of a lost batch once nothing has come for long enough."""
@@ -85,5 +99,16 @@ def describe_hang(seconds: float, batches: int, stacks: Stacks) -> RunError:
         kind="timeout",
         sentence=f"nothing came for {seconds:g} s, {where}: {standing(stacks)}; if that only takes "
         "long, raise timeout (--timeout); the whole stacks stand in the details (-v)",
+        traceback=stacks.whole(),
+    )
+
+
+def describe_late(seconds: float, stacks: Stacks) -> RunError:
+    """Return the error of a child that was not through when the time that it was given was up."""
+    if lost := describe_lost_batch(stacks.said):
+        return lost
+    return RunError(
+        kind="timeout",
+        sentence=f"it was not through after {seconds:.3g} s: {standing(stacks)}",
         traceback=stacks.whole(),
     )

@@ -84,12 +84,14 @@ class Leaks(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class Examine(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Try the training loader and its dataset, until ``until`` (`time.time`) at most.
 
-    ``seconds`` is the whole budget, by which the parts are sized.
+    ``seconds`` is the whole budget, by which the parts are sized. ``cpus`` are the numbers of the
+    CPUs on which the child begins, () where they are not known.
     """
 
     until: float
     seconds: float
     loader: int | None = None
+    cpus: tuple[int, ...] = ()
 
 
 Session = Look | Ramp | Static | Leaks | Causes | Examine

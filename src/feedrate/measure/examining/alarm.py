@@ -21,6 +21,8 @@ from feedrate.measure.stacks import CURRENT, DUMP_SIGNAL, Stacks, answer_when_as
 
 _ANSWER_SECONDS = 0.3
 _MOST_ASKED = 8
+_ASKING_SECONDS = 1.0
+"""How long all of them may take together."""
 _BUSY_SECONDS, _BUSY_SHARE = 0.4, 0.1
 _OWN = re.compile(rf'^  File "{re.escape(__file__)}".*\n', re.MULTILINE)
 
@@ -98,6 +100,21 @@ def kill_workers() -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
+@contextlib.contextmanager
+def killing_workers_after(seconds: float) -> Iterator[None]:
+    """End workers that are still there so long after: torch waits five seconds for each of them."""
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, lambda *_: kill_workers())
+    signal.setitimer(signal.ITIMER_REAL, max(0.05, seconds), 0.5)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def calm_children() -> None:
     """Let workers end without an error in this process: torch's handler raises for each of them."""
     if sys.platform == "win32":
@@ -121,7 +138,9 @@ def _look(file: IO[bytes]) -> Stacks:
     """Return where this process and its workers stand, without the alarm's own functions."""
     faulthandler.dump_traceback(file, all_threads=True)
     main = _OWN.sub("", _take(file))
-    return Stacks(said="", main=main, workers=tuple(_ask(pid, file) for pid in _asked()))
+    end = time.monotonic() + _ASKING_SECONDS
+    told = tuple(_ask(pid, file) if time.monotonic() < end else "" for pid in _asked())
+    return Stacks(said="", main=main, workers=told)
 
 
 def _asked() -> tuple[int, ...]:

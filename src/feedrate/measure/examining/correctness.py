@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from feedrate.measure.examined import Randomness, Stream, Untried
+from feedrate.measure.examined import Randomness, Stale, Stream, Untried
 from feedrate.measure.examining import randomness, staleness, streams
 from feedrate.measure.examining.indices import choose, is_plain
 from feedrate.measure.examining.probe import AVAILABLE, run_probe
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _PROBE_GRACE = 4.0
 _DRAWS = 16
+_READ = 4
+"""Items that are read to see which attributes they use."""
 NO_FORK = "it needs a process that is forked, which this platform has not"
 
 
@@ -31,8 +33,29 @@ class CorrectnessTrials:
             return
         self._try_randomness()
         if self._loader.num_workers and self._loader.persistent_workers and is_plain(self._loader):
+            self._try_changes()
+
+    def _try_changes(self) -> None:
+        """Try what the dataset's own set_epoch changes, or else what the script did."""
+        found = self._all.attempt(
+            "changes between epochs", 2.0, lambda: staleness.try_set_epoch(self._loader)
+        )
+        changes = self._all.changes
+        if not changes or (isinstance(found, Stale) and found.unseen) or not AVAILABLE:
+            return
+        indices = choose(self._loader, _DRAWS)[:_READ]
+
+        def find(tell: Any, place: Any) -> None:
+            staleness.find_reads(self._loader, changes, indices, tell, place)
+
+        told = run_probe(find, min(4.0, max(0.2, self._all.left())))
+        read = {name for part in told.parts if isinstance(part, Stale) for name in part.changed}
+        used = {name: value for name, value in changes.items() if name in read}
+        if used:
             self._all.attempt(
-                "changes between epochs", 2.0, lambda: staleness.try_set_epoch(self._loader)
+                "what the script changes between epochs",
+                2.0,
+                lambda: staleness.try_changes(self._loader, used),
             )
 
     def _try_randomness(self) -> None:

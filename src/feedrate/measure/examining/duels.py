@@ -10,8 +10,7 @@ from torch.utils.data import DataLoader
 
 from feedrate.measure.batch import Counter, item_counter
 from feedrate.measure.examined import Duel, Question
-
-_ROUNDS = 2
+from feedrate.measure.examining.forecast import ROUNDS
 
 Step = Callable[[Any], object]
 
@@ -30,6 +29,10 @@ class _Side:
         self._epochs = epochs
         self._iterator: Any = None
         self._count: Counter | None = None
+
+    def start(self) -> None:
+        """Start workers that are kept, and leave their first epoch."""
+        next(iter(self._loader), None)
 
     def rate(self, seconds: float) -> float:
         """Return items/s over a window: a whole epoch from its start, or so many seconds."""
@@ -94,13 +97,13 @@ def duel(
 ) -> Duel:
     """Measure both in turn. ``seconds`` is a window's; whole epochs take what they take.
 
-    ``warm``: before whole epochs each is iterated once, so that kept workers have started.
+    ``warm``: before whole epochs kept workers are started.
     """
     sides = [_Side(each, step, epochs=epochs) for each in (own, other)]
     for side in sides if epochs and warm else ():
-        side.rate(seconds)
+        side.start()
     rates: tuple[list[float], list[float]] = ([], [])
-    for turn in range(_ROUNDS):
+    for turn in range(ROUNDS):
         for place in (0, 1) if turn % 2 == 0 else (1, 0):
             rates[place].append(sides[place].rate(seconds))
     return Duel(

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader
 
 from feedrate.measure.blame import one_line, text_of
 from feedrate.measure.examined import (
+    Begun,
     Broken,
     Handles,
     Items,
@@ -23,10 +24,16 @@ from feedrate.measure.examined import (
     Objects,
     Part,
     Setup,
+    Starts,
     Untried,
 )
 from feedrate.measure.examining import starting
-from feedrate.measure.examining.alarm import Alarm, TooLong, kill_workers
+from feedrate.measure.examining.alarm import (
+    Alarm,
+    TooLong,
+    kill_workers,
+    killing_workers_after,
+)
 from feedrate.measure.examining.correctness import NO_FORK, CorrectnessTrials
 from feedrate.measure.examining.culprit import STALL_SECONDS, find_culprit
 from feedrate.measure.examining.handles import find_handles
@@ -45,8 +52,23 @@ _ITEMS_SECONDS, _ITEMS_SHARE = 2.0, 0.08
 _LOOP_SECONDS, _LOOP_SHARE = 3.0, 0.12
 _PATIENCE_SECONDS, _PATIENCE_SHARE = 15.0, 0.4
 _PROBE_GRACE = 4.0
+_END_SECONDS = 2.0
+"""What the ends of a trial's workers may take."""
+_LEAST_PATIENCE = 1.5
+"""Seconds that a first batch is given at least, or the loader is not iterated."""
+_SURE_SECONDS = 6.0
+"""After how long without a batch, where there were some, a loop hangs, also with less patience."""
 _RESERVE = 1.0
 """Seconds before the end after which nothing is begun."""
+
+
+TIME_WAS_UP = "the time was up"
+
+
+def _no_time(needs: float, left: float) -> str:
+    if left <= 0:
+        return TIME_WAS_UP
+    return f"it would take about {needs:.0f} s, and {max(0.1, left):.1f} s were left"
 
 
 class Examiner:
@@ -59,6 +81,8 @@ class Examiner:
         tell: takes each part.
         until: when all has to be over, by `time.time`.
         budget: the seconds that all together may take.
+        cpus: the CPUs on which this process began, () where that is not known.
+        clock: returns the time of ``until``.
     """
 
     def __init__(
@@ -70,12 +94,17 @@ class Examiner:
         *,
         until: float,
         budget: float,
+        cpus: tuple[int, ...] = (),
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.loader, self.step, self.setup = loader, step, setup
-        self.until, self.budget = until, budget
+        self.until, self.budget, self.cpus, self._clock = until, budget, cpus, clock
         self.items: Items | None = None
         self.loop: Loop | None = None
         self.handles = Handles()
+        self.begun: Begun | None = None
+        self.changes: dict[str, Any] = {}
+        """Attributes of the dataset that a script changes between epochs, as they were before."""
         self._suspect: Told | None = None
         self._is_slow = False
         self._tell_part = tell
@@ -110,7 +139,7 @@ class Examiner:
 
     def left(self) -> float:
         """Return the seconds that are left."""
-        return self.until - time.time() - _RESERVE
+        return self.until - self._clock() - _RESERVE
 
     def tell(self, part: Part) -> None:
         """Keep a part that later trials need, and tell it."""
@@ -120,6 +149,8 @@ class Examiner:
             self.loop = part
         elif isinstance(part, Handles):
             self.handles = part
+        elif isinstance(part, Begun):
+            self.begun = part
         self._tell_part(part)
 
     def untried(self, what: str, why: str) -> None:
@@ -128,24 +159,29 @@ class Examiner:
 
     def attempt(self, what: str, needs: float, work: Callable[[], Part | None]) -> Part | None:
         """Return what a trial in this process came to, and tell it; ``None`` where it failed."""
-        if self.left() < needs:
-            self.untried(what, "the time was up")
-            return None
         limit = self.left()
+        if limit < needs:
+            self.untried(what, _no_time(needs, limit))
+            return None
         part: Part | None = None
         try:
             with Alarm().armed(limit):
                 part = work()
         except TooLong:
             kill_workers()
-            self.untried(what, f"it took more than {limit:.0f} s")
+            self.untried(what, f"it took more than {limit:.1f} s")
         except Exception as error:
             words = one_line(f"{type(error).__name__}: {text_of(error)}")[:200]
             self.untried(what, f"it failed with {words}")
-        gc.collect()  # workers of what is not used any more end with it
+        self._end_workers()
         if part is not None:
             self.tell(part)
         return part
+
+    def _end_workers(self) -> None:
+        """Collect what is not used any more: its workers end with it, in time."""
+        with killing_workers_after(min(_END_SECONDS, self.left())):
+            gc.collect()
 
     def probe(self, what: str, seconds: float, work: Work, stall: float = math.inf) -> Told | None:
         """Return what a probe told; ``None`` where there was none."""
@@ -154,7 +190,7 @@ class Examiner:
             return None
         limit = min(seconds, self.left())
         if limit < 0.2:
-            self.untried(what, "the time was up")
+            self.untried(what, TIME_WAS_UP)
             return None
         told = run_probe(work, limit, stall)
         for part in told.parts:
@@ -207,23 +243,29 @@ class Examiner:
 
     def _iterate(self) -> bool:
         spawned = self.setup.facts.start_method in ("spawn", "forkserver")
-        patience = max(2.0, (0.8 if spawned else 0.6) * self.left())
+        patience = (0.8 if spawned else 0.6) * self.left()
         if not spawned:
             patience = min(max(_PATIENCE_SECONDS, _PATIENCE_SHARE * self.budget), patience)
+        if patience < _LEAST_PATIENCE:
+            self.untried("iterating", TIME_WAS_UP)
+            self._is_slow = True
+            return False
         loop, broken = run_loop(
             replaced(self.loader),
             self.step,
             seconds=min(_LOOP_SECONDS, _LOOP_SHARE * self.budget),
-            patience=patience,
+            patience=lambda: min(patience, self.left()),
             facts=self.setup.facts,
         )
-        gc.collect()
+        self._end_workers()
         if loop is not None:
             self.tell(loop)
         if broken is not None:
             self._is_slow = self._is_only_slow(broken, patience)
             if self._is_slow:
-                self.untried("iterating", f"a batch takes more than {patience:.0f} s")
+                self.untried("iterating", f"a batch takes more than {broken.seconds:.0f} s")
+                if broken.starting and spawned:
+                    self.tell(Starts(own=broken.seconds, whole=False))
             else:
                 self.tell(broken)
         return broken is None
@@ -231,15 +273,17 @@ class Examiner:
     def _is_only_slow(self, broken: Broken, patience: float) -> bool:
         """Tell whether a batch did not come in time because all takes so long.
 
-        What still computes before its first batch is only slow too: a start, or a large index;
+        What still computes before an epoch's first batch is only slow too: a start, or an index;
         and workers that are not forked may only be importing, on a machine that is busy.
         """
-        if broken.error.kind != "timeout" or not math.isclose(broken.seconds, patience):
+        if broken.error.kind != "timeout":
             return False
+        if broken.seconds < 0.99 * patience and (broken.starting or broken.seconds < _SURE_SECONDS):
+            return True  # it was not waited for any longer, as the time was up
         size = self.loader.batch_size or 1
-        slow = self.items is not None and self.items.median * size > 0.5 * patience
+        slow = self.items is not None and self.items.median * size > 0.5 * broken.seconds
         starts = self.setup.facts.start_method in ("spawn", "forkserver")
-        return slow or (broken.batches == 0 and (broken.busy or starts))
+        return slow or (broken.starting and (broken.busy or starts))
 
     def _find_culprit(self) -> None:
         if self._is_slow or (self._suspect is None and self.left() < 0.5):

@@ -13,17 +13,21 @@ from torch.utils.data import DataLoader
 
 from feedrate.measure.examined import Items, Leaf, OddItem
 from feedrate.measure.examining.calls import find_request, hidden_batch
+from feedrate.measure.examining.collating import time_collate
 from feedrate.measure.examining.indices import choose, is_plain
 from feedrate.measure.examining.keeping import State, tell_growth
 from feedrate.measure.examining.leaves import build_of, describe
+from feedrate.measure.examining.opened import OpenedFiles
 from feedrate.measure.examining.probe import Place, Tell
 from feedrate.measure.target import is_iterable_dataset
 
 _MOST = 256
 _MOST_CPUS = 64.0
 _LONG = 0.5
-_FIRST, _FIRST_SECONDS = 64, 2.0
-"""So many items are worth more time: on a busy machine even quick ones may come late."""
+_FEW, _FIRST, _FIRST_SECONDS = 16, 64, 2.0
+"""So many items are worth more time, and more of them where they are quick: on a busy machine even
+these may come late."""
+_QUICK = 0.02
 
 
 def read_items(loader: DataLoader[Any], seconds: float, tell: Tell, place: Place) -> None:
@@ -35,6 +39,7 @@ def read_items(loader: DataLoader[Any], seconds: float, tell: Tell, place: Place
     streams = is_iterable_dataset(loader)
     indices: Iterable[Any] = itertools.count() if streams else choose(loader, _MOST)
     gc.collect()
+    opened = OpenedFiles()
     before = State.of(dataset)
     end = time.perf_counter() + seconds
     reader = _Reader(loader, place)
@@ -43,9 +48,15 @@ def read_items(loader: DataLoader[Any], seconds: float, tell: Tell, place: Place
         return
     after = State.of(dataset)
     in_time = not streams and time.perf_counter() < end
+    files = opened.found()
     batched = hidden_batch(dataset, indices) if in_time else None
+    collating = time_collate(loader, indices, reader.median()) if in_time else None
     tell(
         reader.items(
+            collate_seconds=collating.seconds if collating else None,
+            collate_default=collating.default if collating else None,
+            collated=collating.items if collating else 0,
+            files=files,
             descriptors=after.descriptors - before.descriptors,
             request=find_request(dataset, indices) if in_time else None,
             batched_seconds=batched[1] if batched else None,
@@ -93,7 +104,8 @@ class _Reader:
                 break
             now = time.perf_counter()
             self._took(item, index, now - then)
-            late = now > end + (_FIRST_SECONDS if len(self.times) < _FIRST else 0.0)
+            least = _FIRST if now - then < _QUICK else _FEW
+            late = now > end + (_FIRST_SECONDS if len(self.times) < least else 0.0)
             if late or (self._streams and len(self.times) >= _MOST):
                 break
         self._queued = _queued_seconds() - queued
@@ -111,6 +123,11 @@ class _Reader:
             self._odd = _odd(self._first, build_of(item, "item"), self._place.at)
         self._looking += time.process_time() - before
 
+    def median(self) -> float:
+        """Return the seconds that half of the items take less than."""
+        ordered = sorted(each for each, _ in self.times)
+        return ordered[len(ordered) // 2]
+
     def items(self, **further: Any) -> Items:
         """Return the figures; what others found is taken along."""
         ordered = sorted(each for each, _ in self.times)
@@ -119,7 +136,7 @@ class _Reader:
         ready = sum(ordered) - self._queued  # the rest of the time others had the CPU
         return Items(
             count=len(ordered),
-            median=ordered[len(ordered) // 2],
+            median=self.median(),
             p99=ordered[min(len(ordered) - 1, math.ceil(0.99 * len(ordered)) - 1)],
             longest=longest,
             worst=worst,

@@ -19,6 +19,8 @@ from feedrate.measure.examining.walking import name_of, walk
 _GROWS = 2048
 """Bytes that an item keeps at least where reading items grows memory."""
 _MOST_KEPT = 256 << 20
+_AGAIN_SECONDS = 0.5
+"""What reading items a second time may take."""
 
 
 class State:
@@ -116,11 +118,13 @@ def tell_growth(
     path, _, entries = after.grown(before)
     total = after.memory - base
     half = next((at for at in curve if at[0] >= len(read) / 2), curve[0])
-    again = []
+    again: list[float] = []
     for _, index in times[-16:]:
         then = time.perf_counter()
         dataset[index]
         again.append(time.perf_counter() - then)
+        if sum(again) > _AGAIN_SECONDS:
+            break
     first = sorted(seconds for seconds, _ in times)
     tell(
         Growth(

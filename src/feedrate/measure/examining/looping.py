@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ from feedrate.host.files import SystemReader
 from feedrate.loader.torch_private import worker_exit_codes
 from feedrate.measure.batch import Counter, item_counter, measure_size
 from feedrate.measure.cpu import worker_cpu_seconds
+from feedrate.measure.device_memory import most_on_device
 from feedrate.measure.examined import Broken, Leaf, Loop
 from feedrate.measure.examining.alarm import (
     Alarm,
@@ -20,6 +22,7 @@ from feedrate.measure.examining.alarm import (
     kill_workers,
     workers,
 )
+from feedrate.measure.examining.copies import WATCHED_STEP, CopyWatch
 from feedrate.measure.examining.leaves import describe
 from feedrate.measure.failure import describe_exception, with_exit_codes
 from feedrate.measure.stacks import standing
@@ -56,10 +59,13 @@ class Account:
         self._leaves: tuple[Leaf, ...] = ()
         self._threads: int | None = None
         self._worker_cpu: float | None = None
+        self._wait_cpu = self._asked_cpu = 0.0
         self._waits: list[float] = []
         self._steps: list[float] = []
         self._epochs: list[tuple[float, int, int]] = []
+        self._copies = CopyWatch()
         self.batches = 0
+        self.is_starting = True
 
     def run(self) -> None:
         """Iterate, epoch after epoch, until it is enough."""
@@ -74,11 +80,13 @@ class Account:
         """Iterate once; tell whether to go on."""
         begun = asked = time.perf_counter()
         items = batches = 0
+        self.is_starting = True
         for batch in self._loader:
             got = time.perf_counter()
             self._feed()
             batches += 1
             self.batches += 1
+            self.is_starting = False
             if self._count is None:
                 self._first(batch, got - begun)
                 got = time.perf_counter()
@@ -86,13 +94,16 @@ class Account:
                 self._later_startup = got - begun
             elif first and len(self._waits) < _KEPT:
                 self._waits.append(got - asked)
+                self._wait_cpu += time.thread_time() - self._asked_cpu
             assert self._count is not None, "the first batch has set it"
             number = self._count(batch)
             items += number
             if self._step is not None:
-                self._step(batch)
+                with self._copies if self.batches == WATCHED_STEP else contextlib.nullcontext():
+                    self._step(batch)
                 self._feed()
             asked = time.perf_counter()
+            self._asked_cpu = time.thread_time()
             if first:
                 self._left_at = asked
                 self._items += number if batches > 1 else 0
@@ -106,7 +117,8 @@ class Account:
         ended = time.perf_counter()
         self._epochs.append((ended - begun, items, batches))
         self._feed()
-        return batches > 0 and ended - self._first_at <= self._seconds
+        again = self._loader.persistent_workers or self._startup <= self._seconds
+        return batches > 0 and again and ended - self._first_at <= self._seconds
 
     def _first(self, batch: Any, startup: float) -> None:
         self._startup = startup
@@ -137,6 +149,9 @@ class Account:
             worker_threads=self._threads,
             worker_cpu_share=self._worker_cpu,
             later_startup=self._later_startup,
+            wait_cpu_share=self._wait_cpu / max(sum(self._waits), 1e-9) if self._waits else None,
+            device_bytes=most_on_device(),
+            copies=self._copies.told(),
         )
 
 
@@ -145,17 +160,17 @@ def run_loop(
     step: Step | None,
     *,
     seconds: float,
-    patience: float,
+    patience: Callable[[], float],
     facts: LoaderFacts,
 ) -> tuple[Loop | None, Broken | None]:
     """Iterate a loader until ``seconds`` after its first batch, for an epoch and into the next.
 
-    ``patience`` is how long one batch, with the start or a step, may take.
+    ``patience`` tells how long the next batch, with the start or a step, may take.
     """
     alarm = Alarm()
-    account = Account(loader, step, seconds, lambda: alarm.feed(patience))
+    account = Account(loader, step, seconds, lambda: alarm.feed(_least(patience())))
     try:
-        with alarm.armed(patience):
+        with alarm.armed(_least(patience())):
             try:
                 account.run()
             except TooLong:
@@ -167,6 +182,7 @@ def run_loop(
             batches=account.batches,
             seconds=late.seconds,
             busy=late.busy,
+            starting=account.is_starting,
         )
     except (Exception, SystemExit) as error:
         calm_children()
@@ -174,6 +190,10 @@ def run_loop(
         described = with_exit_codes(describe_exception(error, setting_up=False, facts=facts), codes)
         return account.record(), Broken(error=described, batches=account.batches, exit_codes=codes)
     return account.record(), None
+
+
+def _least(seconds: float) -> float:
+    return max(0.05, seconds)  # a timer of no time would never ring
 
 
 def _hung(late: TooLong, account: Account) -> RunError:

@@ -44,13 +44,21 @@ def make_examiner(
     def tell(part: Part) -> None:
         send(wire.Examined(part=part))
 
-    setup = read_setup(loader, step)
-    return Examiner(loader, step, setup, tell, until=asked.until, budget=asked.seconds)
+    setup = read_setup(loader, step, cpus=len(asked.cpus) or None)
+    return Examiner(
+        loader, step, setup, tell, until=asked.until, budget=asked.seconds, cpus=asked.cpus
+    )
 
 
-def read_setup(loader: DataLoader[Any], step: Step | None) -> Setup:
-    """Return how a loader is made. ``cpus`` are this rank's share of what can be used."""
+def read_setup(loader: DataLoader[Any], step: Step | None, cpus: int | None = None) -> Setup:
+    """Return how a loader is made. Its ``cpus`` are this rank's share of what can be used.
+
+    ``cpus`` is how many this process began with; what an import took of them is only known where
+    it is the host's only rank, which keeps to no share.
+    """
     ranks = local_ranks(os.environ)
+    alone = ranks == 1 and hasattr(os, "sched_getaffinity")
+    now = affinity() if alone else None
     if ranks > 1:
         keep_to_share()  # a target that says itself that it is one of several
     collate = loader.collate_fn
@@ -72,6 +80,8 @@ def read_setup(loader: DataLoader[Any], step: Step | None) -> Setup:
         elastic=isinstance(loader, ElasticLoader),
         default_start_method=default_start_method(),
         unguarded=missing_guard(loader) or "",
+        affinity=now,
+        affinity_before=cpus if alone else None,
     )
 
 

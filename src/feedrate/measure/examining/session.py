@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 from feedrate.measure import wire
 from feedrate.measure.batch import measure_size
 from feedrate.measure.cpu import worker_cpu_seconds
+from feedrate.measure.device_memory import most_on_device
 from feedrate.measure.examined import Begun, Leaf, Loop
+from feedrate.measure.examining.copies import WATCHED_STEP, CopyWatch
 from feedrate.measure.examining.leaves import describe
 from feedrate.measure.examining.running import make_examiner
+from feedrate.measure.examining.small import copies_of, digests_of
 from feedrate.measure.sessions import Session
 from feedrate.measure.uses import Iteration, Use, pick_most_used, pick_trained
 
@@ -25,6 +28,8 @@ _SECONDS = 4.0
 _PATIENCE = 2.0
 """After how many times the seconds a script is taken to train without an optimizer."""
 _MOST_BATCHES = 2000
+_EPOCHS = 8
+"""In so many the dataset's attributes are compared with those of the epoch before."""
 
 
 @dataclass(slots=True)
@@ -45,6 +50,9 @@ class _Seen:
     cpu: float | None = None
     size: tuple[int, int] = (0, 0)
     leaves: tuple[Leaf, ...] = ()
+    copies: CopyWatch = field(default_factory=CopyWatch)
+    was: tuple[dict[str, str], dict[str, Any]] | None = None
+    changes: dict[str, Any] = field(default_factory=dict)
 
 
 class ExamineSession(Session):
@@ -74,9 +82,25 @@ class ExamineSession(Session):
     def on_begin(self, iteration: Iteration) -> None:
         """Begin another epoch."""
         seen = self._seen[iteration.use.number]
+        seen.copies.__exit__()  # of an epoch that was left in the middle
+        self._compare(seen)
         seen.begins.append(iteration.begin_seconds)
         seen.epoch_begun = self.clock() - iteration.begin_seconds
         seen.epoch_items = seen.epoch_batches = 0
+
+    @staticmethod
+    def _compare(seen: _Seen) -> None:
+        """Note which attributes of the dataset are not as they were in the epoch before."""
+        if not getattr(seen.pristine, "persistent_workers", False) or len(seen.begins) >= _EPOCHS:
+            return
+        dataset = seen.pristine.dataset
+        now = digests_of(dataset)
+        if seen.was is not None:
+            digests, values = seen.was
+            for name, each in now.items():
+                if name in values and each != digests.get(name, each):
+                    seen.changes[name] = values[name]
+        seen.was = now, copies_of(dataset)
 
     def on_batch(self, iteration: Iteration, wait: float, items: int) -> None:
         """Count the batch."""
@@ -89,6 +113,9 @@ class ExamineSession(Session):
         seen.epoch_items += items
         seen.epoch_batches += 1
         seen.batches += 1
+        others = any(each.copies.is_watching for each in self._seen.values())
+        if seen.batches == WATCHED_STEP and not others:
+            seen.copies.__enter__()
 
     def take_over(self, iteration: Iteration, iterator: Any, batch: Any) -> None:  # noqa: ARG002
         """Describe the first batch."""
@@ -101,6 +128,7 @@ class ExamineSession(Session):
     def on_step(self, iteration: Iteration, seconds: float | None) -> None:
         """Count the step; examine the loader once enough was seen."""
         seen = self._seen[iteration.use.number]
+        seen.copies.__exit__()
         if seconds is not None and len(seen.steps) < _MOST_BATCHES:
             seen.steps.append(seconds)
         if seen.first_at is None or not self.concerns(iteration.use):
@@ -117,6 +145,7 @@ class ExamineSession(Session):
     def on_end(self, iteration: Iteration, wait: float) -> None:  # noqa: ARG002
         """Count the epoch."""
         seen = self._seen[iteration.use.number]
+        seen.copies.__exit__()
         lasted = self.clock() - seen.epoch_begun
         seen.epochs.append((lasted, seen.epoch_items, seen.epoch_batches))
 
@@ -144,6 +173,8 @@ class ExamineSession(Session):
 
     def _try_all(self, use: Use, *, failed: bool) -> None:
         seen = self._seen[use.number]
+        for each in self._seen.values():
+            each.copies.__exit__()  # of a loop that was left in the middle
         examiner = make_examiner(self._spec, self.send, seen.pristine, None)
         if use.epochs > 1:
             examiner.tell(
@@ -153,6 +184,7 @@ class ExamineSession(Session):
                     seconds=sum(seen.begins) / max(1, len(seen.begins)),
                 )
             )
+        examiner.changes = seen.changes
         loop = self._loop(seen)
         if failed:
             examiner.run_after_failure()
@@ -181,6 +213,8 @@ class ExamineSession(Session):
             has_step=True,
             worker_cpu_share=_share(seen, cpu, self.clock()),
             later_startup=seen.begins[1] if len(seen.begins) > 1 else None,
+            device_bytes=most_on_device(),
+            copies=seen.copies.told(),
         )
 
 

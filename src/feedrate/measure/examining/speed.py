@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from torch.utils.data import DataLoader
 
-from feedrate.measure.examined import Duel, Question, Starts
+from feedrate.measure.examined import Begun, Duel, Question, Starts
 from feedrate.measure.examining import starting
 from feedrate.measure.examining.duels import duel, waiting_batches
-from feedrate.measure.examining.threads import OneThread
+from feedrate.measure.examining.forecast import WINDOW_SECONDS, Forecast
+from feedrate.measure.examining.setting_up import AllCpus, MoreThreads, OneThread
 from feedrate.measure.examining.twins import replaced, twin, with_workers
 
 if TYPE_CHECKING:
     from feedrate.measure.examining.examiner import Examiner
 
-_WINDOW_SECONDS = 0.7
-_LONGEST_EPOCH = 6.0
 _WAITS = 0.1
 """A loop that waits a smaller share of its time has little to gain."""
 _WORTH = 0.85
 """What a loop without workers has to take at most, by its items' own time, to be tried."""
 _FASTER = 1.15
 _SLOW_START, _COSTLY_START = 0.4, 1.0
+_SHORT_EPOCHS = 0.25
+"""The share of the time that is left within which an epoch is short enough to go ahead."""
 _SLOW_ITEM = 1e-3
+_COMPUTES, _LONG_ITEM = 0.8, 5e-3
+"""From which share of its time on the CPU an item computes, and how long it takes at least for
+several threads to pay."""
 _IDLE, _BUSY = 0.4, 1.3
 """CPU time over wall time of an item below which it waits; CPU time of all threads over that of
 one above which it has several."""
@@ -32,6 +38,8 @@ _THREADS = 3
 _MANY_BYTES = 96 << 20
 _MOST_WORKERS = 16
 _COSTLY_BATCH = 0.005
+_FORKED_START = 0.2
+"""What workers take to start where none were seen to: those that are tried are forked."""
 
 
 class SpeedTrials:
@@ -43,6 +51,7 @@ class SpeedTrials:
 
     def run(self) -> None:
         """Try what could gain; nothing where the loop showed too little."""
+        self._try_one_iterator()
         loop = self._all.loop
         if loop is None or not loop.waits:
             self._all.untried("speed", "the loop had fewer than two batches to measure")
@@ -53,17 +62,31 @@ class SpeedTrials:
         self._step, self._batch = step, wait + step
         if self._loader.num_workers:
             fewer = self._try_fewer()
-            self._try_threads()
+            self._try_one_thread()
+            self._try_all_cpus()
             if loop.startup > _COSTLY_START:
                 self._try_starts()
             if fewer is None or not (fewer.is_clear and fewer.gain > _FASTER):
                 self._try_without_workers()
                 self._try_more()
+                self._try_more_threads()
             self._try_prefetch()
             if loop.startup <= _COSTLY_START:
                 self._try_starts()
         else:
             self._try_workers()
+
+    def _try_one_iterator(self) -> None:
+        """Loop over one iterator where the script makes a new one for each batch."""
+        begun = self._all.begun
+        if begun is None or not begun.is_often:
+            return
+
+        def kept() -> Begun | None:
+            seconds = starting.batch_seconds(replaced(self._loader), WINDOW_SECONDS)
+            return None if seconds is None else msgspec.structs.replace(begun, kept=seconds)
+
+        self._all.attempt("one iterator for all batches", 2.0 + 2 * begun.seconds, kept)
 
     def _try_workers(self) -> None:
         forked = self._all.setup.default_start_method == "fork"
@@ -117,16 +140,37 @@ class SpeedTrials:
         if more > own and self._batch > _COSTLY_BATCH:
             self._duel("more", more, self._kept(more), own=self._kept())
 
-    def _try_threads(self) -> None:
+    def _try_one_thread(self) -> None:
         items, loop = self._all.items, self._all.loop
         if items is None or loop is None or not self._loader.num_workers:
             return
         if loop.worker_threads is not None and loop.worker_threads < _THREADS:
             return
         if items.cpu_threads > _BUSY:
-            other = replaced(self._loader)
-            other.worker_init_fn = OneThread(self._loader.worker_init_fn)
-            self._duel("one_thread", 1, other)
+            self._duel("one_thread", 1, self._set_up_by(OneThread(self._loader.worker_init_fn)))
+
+    def _try_all_cpus(self) -> None:
+        """Give workers back the CPUs that an import has taken from this process."""
+        setup, cpus = self._all.setup, self._all.cpus
+        if setup.affinity is None or setup.affinity >= len(cpus) or self._wait_share < _WAITS:
+            return
+        init = AllCpus(self._loader.worker_init_fn, cpus)
+        self._duel("all_cpus", len(cpus), self._set_up_by(init))
+
+    def _try_more_threads(self) -> None:
+        """Let workers compute with the CPUs that they leave idle, where their items compute."""
+        items = self._all.items
+        each = int(self._all.setup.cpus) // max(1, self._loader.num_workers)
+        if items is None or each < 2 or self._wait_share < _WAITS:
+            return
+        if items.cpu_share > _COMPUTES and items.median > _LONG_ITEM:
+            init = MoreThreads(self._loader.worker_init_fn, each)
+            self._duel("more_threads", each, self._set_up_by(init))
+
+    def _set_up_by(self, init: Callable[[int], Any]) -> DataLoader[Any]:
+        other = replaced(self._loader)
+        other.worker_init_fn = init
+        return other
 
     def _try_prefetch(self) -> None:
         loop, prefetch = self._all.loop, self._loader.prefetch_factor
@@ -143,20 +187,25 @@ class SpeedTrials:
         loop, loader = self._all.loop, self._loader
         if loop is None or loop.startup < _SLOW_START or not loader.num_workers:
             return
-        method = self._all.setup.facts.start_method
         own = loop.later_startup if loop.later_startup is not None else loop.startup
-
-        def starts() -> Starts:
-            spawned = method in ("spawn", "forkserver")
-            empty = starting.empty_start(loader) if spawned else None
-            kept = None
-            batches = self._all.setup.facts.length
-            few = batches is not None and batches * self._batch < 0.25 * self._all.left()
-            if not loader.persistent_workers and batches and few:
-                kept = starting.kept_start(loader, batches + 1)
-            return Starts(own=own, empty=empty, kept=kept)
-
-        self._all.attempt("the start of workers", 2 * loop.startup, starts)
+        empty: float | None = None
+        if self._all.setup.facts.start_method in ("spawn", "forkserver"):
+            part = self._all.attempt(
+                "a start without the dataset",
+                own,
+                lambda: Starts(own=own, empty=starting.empty_start(loader)),
+            )
+            empty = part.empty if isinstance(part, Starts) else None
+        batches = self._all.setup.facts.length
+        epoch = None if batches is None else batches * self._batch
+        if loader.persistent_workers or not batches or epoch is None:
+            return
+        if epoch < _SHORT_EPOCHS * self._all.left():
+            self._all.attempt(
+                "a start with kept workers",
+                own + epoch,
+                lambda: Starts(own=own, empty=empty, kept=starting.kept_start(loader, batches + 1)),
+            )
 
     def _duel(
         self,
@@ -165,39 +214,61 @@ class SpeedTrials:
         other: DataLoader[Any],
         own: DataLoader[Any] | None = None,
     ) -> Duel | None:
-        loop = self._all.loop
-        assert loop is not None
-        queued = max(waiting_batches(self._loader), waiting_batches(other))
-        length = loop.epoch_batches[0] if loop.epoch_batches else self._all.setup.facts.length
-        epoch = loop.epoch_seconds[0] if loop.epoch_seconds else None
-        if epoch is None and length is not None:
-            epoch = loop.startup + length * self._batch
+        """Try a change where there is time for it."""
+        own = own or replaced(self._loader)
+        forecast = self._forecast(own, other)
+        left = self._all.left()
         what = f"{question.replace('_', ' ')} ({value})"
-        short = length is not None and length < 3 * queued + self._window_batches()
-        if short and (epoch is None or epoch > _LONGEST_EPOCH):
+        if forecast.by_epochs and forecast.epoch is None:
             self._all.untried(what, "an epoch has too few batches for a fair window")
             return None
-        seconds = _WINDOW_SECONDS
-        needs = (
-            (4 if own is None else 5) * epoch
-            if short and epoch
-            else 4 * (seconds + queued * self._batch) + 1.0
-        )
         part = self._all.attempt(
             what,
-            min(needs, 20.0),
+            forecast.needs(left),
             lambda: duel(
                 question,
                 value,
-                own or replaced(self._loader),
+                own,
                 other,
                 self._all.step,
-                seconds=seconds,
-                epochs=short,
-                warm=own is not None,
+                seconds=forecast.window(left),
+                epochs=forecast.by_epochs,
+                warm=forecast.kept,
             ),
         )
         return part if isinstance(part, Duel) else None
 
-    def _window_batches(self) -> int:
-        return int(_WINDOW_SECONDS / max(self._batch, 1e-6))
+    def _forecast(self, own: DataLoader[Any], other: DataLoader[Any]) -> Forecast:
+        loop = self._all.loop
+        assert loop is not None
+        return Forecast(
+            starts=(self._start_of(own), self._start_of(other)),
+            epoch=self._epoch_seconds(),
+            kept=all(not each.num_workers or each.persistent_workers for each in (own, other)),
+            length=loop.epoch_batches[0] if loop.epoch_batches else self._all.setup.facts.length,
+            batch=self._batch,
+            queued=(waiting_batches(own), waiting_batches(other)),
+            step=self._step,
+            speedup=max(1.0, other.num_workers / max(1, own.num_workers)),
+        )
+
+    def _start_of(self, loader: DataLoader[Any]) -> float:
+        """Return what a loader's start takes, by that of the loop's: workers start one by one."""
+        loop, count = self._all.loop, self._loader.num_workers
+        assert loop is not None
+        if not loader.num_workers:
+            return 0.0
+        if not count:
+            return _FORKED_START
+        spawned = self._all.setup.facts.start_method in ("spawn", "forkserver")
+        return loop.startup * (max(1.0, loader.num_workers / count) if spawned else 1.0)
+
+    def _epoch_seconds(self) -> float | None:
+        """Return the time of an epoch without its start."""
+        loop, length = self._all.loop, self._all.setup.facts.length
+        assert loop is not None
+        if self._loader.persistent_workers and len(loop.epoch_seconds) > 1:
+            return min(loop.epoch_seconds[1:])
+        if loop.epoch_seconds:
+            return max(loop.epoch_seconds[0] - loop.startup, 0.0) + self._batch
+        return None if length is None else length * self._batch

@@ -32,6 +32,22 @@ def first_batch_seconds(loader: DataLoader[Any]) -> float:
     return time.perf_counter() - started
 
 
+def batch_seconds(loader: DataLoader[Any], seconds: float) -> float | None:
+    """Return what a batch takes within a loop over one iterator, after the first one.
+
+    ``None`` where an epoch has no second batch.
+    """
+    iterator = iter(loader)
+    next(iterator, None)
+    started = time.perf_counter()
+    batches = 0
+    for _ in iterator:
+        batches += 1
+        if time.perf_counter() - started > seconds:
+            break
+    return (time.perf_counter() - started) / batches if batches else None
+
+
 def empty_start(loader: DataLoader[Any]) -> float:
     """Return what the same workers take to start with a dataset of nothing."""
     twin = replaced(

@@ -1,8 +1,4 @@
-"""What examining a target finds out, part by part, as the child sends it: frozen and without torch.
-
-Each part is sent as soon as it is known, so that a child that dies or hangs has told what came
-before. Times are seconds, sizes bytes. What was not tried is said too, with the reason.
-"""
+"""What is found out about a dataset and its items. Times are seconds, sizes bytes."""
 
 from __future__ import annotations
 
@@ -10,31 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from feedrate.records import LoaderFacts, RunError
-
-
-class Setup(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """How the loader is made, beyond `LoaderFacts`.
-
-    ``cpus`` is what one of the ``ranks`` processes on this host may use. ``sampler`` is the
-    sampler's type, ``draws`` how many indices it announces. ``collate`` and ``init`` are the names
-    of what the user gave, "" where nothing was. ``batched`` tells whether the dataset has
-    ``__getitems__``.
-    """
-
-    facts: LoaderFacts
-    cpus: float
-    ranks: int = 1
-    accelerator: bool = False
-    sampler: str = ""
-    draws: int | None = None
-    collate: str = ""
-    init: str = ""
-    drop_last: bool = False
-    batched: bool = False
-    elastic: bool = False
-    default_start_method: str = ""
-    unguarded: str = ""
+MOST_FILES = 8
+"""So many of the files that reading items opened are kept."""
 
 
 class Unpicklable(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +99,9 @@ class Items(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     CPUs is left out. ``descriptors`` is by how many the
     open ones rose. ``beyond`` tells that the last index that ``len()`` promises raised an
     IndexError. ``batched_seconds`` is what an item takes where an inner dataset's ``__getitems__``,
-    which the outer one hides, is asked for a batch.
+    which the outer one hides, is asked for a batch. ``collate_seconds`` is what the collate
+    function takes for ``collated`` of the items, ``collate_default`` what torch's own does where it
+    makes the same of them. ``files`` are some of those that reading them opened.
     """
 
     count: int
@@ -144,6 +119,10 @@ class Items(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     request: Request | None = None
     batched_seconds: float | None = None
     batched_by: str = ""
+    collate_seconds: float | None = None
+    collate_default: float | None = None
+    collated: int = 0
+    files: tuple[str, ...] = ()
 
 
 class Growth(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -180,95 +159,6 @@ class BadItem(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     seconds: float = 0.0
 
 
-class Loop(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The loader as it is, iterated for a while, with the step where there is one.
-
-    ``startup`` is the time from ``iter()`` to the first batch; ``seconds``, ``items`` and
-    ``batches`` count from there to where the first epoch ended or was left. ``epoch_seconds`` are
-    whole epochs, with their start. ``worker_threads`` is the most threads that a worker had,
-    ``worker_cpu_share`` the CPU seconds that one took each second.
-    ``later_startup`` is the start of a second epoch.
-    """
-
-    startup: float
-    batches: int
-    items: int
-    seconds: float
-    waits: tuple[float, ...] = ()
-    steps: tuple[float, ...] = ()
-    epoch_seconds: tuple[float, ...] = ()
-    epoch_items: tuple[int, ...] = ()
-    epoch_batches: tuple[int, ...] = ()
-    batch_bytes: int = 0
-    batch_tensors: int = 0
-    leaves: tuple[Leaf, ...] = ()
-    has_step: bool = False
-    worker_threads: int | None = None
-    worker_cpu_share: float | None = None
-    later_startup: float | None = None
-
-
-class Broken(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The loop failed, died or hung, after so many batches; ``busy`` where it still computed.
-
-    ``seconds`` is how long nothing came, where it hung.
-    """
-
-    error: RunError
-    batches: int
-    seconds: float = 0.0
-    busy: bool = False
-    exit_codes: tuple[int, ...] = ()
-
-
-Question = Literal["no_workers", "workers", "fewer", "more", "one_thread", "less_prefetch", "kept"]
-
-
-class Duel(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The loader against itself with one thing changed: items/s of alternating short windows.
-
-    ``epochs`` tells that each window is a whole epoch with its start, where the user's are that
-    short. ``value`` is what the changed setting was set to.
-    """
-
-    question: Question
-    value: int
-    own: tuple[float, ...]
-    other: tuple[float, ...]
-    epochs: bool = False
-
-    @property
-    def gain(self) -> float:
-        """Return the median rate of the other over that of the own."""
-        return _median(self.other) / _median(self.own)
-
-    @property
-    def is_clear(self) -> bool:
-        """Tell whether each window of the other was faster than each of the own."""
-        return min(self.other) > max(self.own)
-
-
-def _median(values: tuple[float, ...]) -> float:
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-
-
-class Starts(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What the start of workers takes: as it is, with a dataset of nothing, and when kept."""
-
-    own: float
-    empty: float | None = None
-    kept: float | None = None
-
-
-class SamplerCost(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The first index of an epoch: how long it takes, and the memory that it takes."""
-
-    seconds: float
-    bytes: int
-
-
 class Randomness(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The same items drawn by two workers, in two epochs, twice each.
 
@@ -299,50 +189,3 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     repeated: int = 0
     compared: int = 0
     distinct: int = 0
-
-
-class Stale(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Attributes that ``method`` changed, and those of them that kept workers did not see."""
-
-    method: str
-    changed: tuple[str, ...] = ()
-    unseen: tuple[str, ...] = ()
-
-
-class Begun(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """How often a script began to iterate its loader, for how many batches in all.
-
-    ``seconds`` is what it took on the average from there to the first batch.
-    """
-
-    times: int
-    batches: int
-    seconds: float
-
-
-class Untried(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Something that was not tried, and why."""
-
-    what: str
-    why: str
-
-
-Part = (
-    Setup
-    | Pickled
-    | Objects
-    | Handles
-    | Items
-    | Growth
-    | BadItem
-    | Loop
-    | Broken
-    | Duel
-    | Starts
-    | SamplerCost
-    | Randomness
-    | Stream
-    | Stale
-    | Begun
-    | Untried
-)

@@ -1,11 +1,12 @@
-"""One thread per worker for the libraries that bring their own: what a trial sets in workers."""
+"""What a trial sets in its workers, after the user's own ``worker_init_fn``: threads and CPUs."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 _LIBRARIES = re.compile(
@@ -35,6 +36,37 @@ class OneThread:
         with contextlib.suppress(ImportError):
             import numpy  # noqa: F401  # its BLAS is loaded with it
         limit_threads()
+
+
+class AllCpus:
+    """A ``worker_init_fn``: the user's own, then the CPUs that this process began with."""
+
+    def __init__(self, own: Callable[[int], Any] | None, cpus: Iterable[int]) -> None:
+        self._own, self._cpus = own, tuple(cpus)
+
+    def __call__(self, worker: int) -> None:
+        """Set up a worker."""
+        if self._own is not None:
+            self._own(worker)
+        set_to = getattr(os, "sched_setaffinity", None)
+        if set_to is not None:
+            with contextlib.suppress(OSError):
+                set_to(0, self._cpus)
+
+
+class MoreThreads:
+    """A ``worker_init_fn``: the user's own, then more of torch's threads than the one it sets."""
+
+    def __init__(self, own: Callable[[int], Any] | None, count: int) -> None:
+        self._own, self._count = own, count
+
+    def __call__(self, worker: int) -> None:
+        """Set up a worker."""
+        if self._own is not None:
+            self._own(worker)
+        import torch
+
+        torch.set_num_threads(self._count)
 
 
 def limit_threads() -> int:
