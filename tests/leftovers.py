@@ -14,7 +14,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Set
 from multiprocessing import resource_tracker
 from pathlib import Path
 
@@ -40,12 +40,13 @@ _numbers = itertools.count()
 def nothing_left_over(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail a test that leaves a process, a descriptor, a thread or shared memory behind."""
     mark = f"{os.getpid()}-{next(_numbers)}"
-    before = look(mark)
+    before = {**_descriptors(), **_shared_files(), **_threads()}
+    processes = set(psutil.pids())
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(MARK, mark)
         yield
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while left := _new(before, look(mark)):
+    while left := _new(before, look(mark, processes)):
         if time.monotonic() > deadline:
             for key in left:
                 if isinstance(key, psutil.Process):
@@ -56,41 +57,57 @@ def nothing_left_over(request: pytest.FixtureRequest) -> Iterator[None]:
         time.sleep(0.02)
 
 
-def look(mark: str) -> Mapping[Hashable, str]:
-    """Return what there is now, in words. ``mark`` is what `MARK` is in the test's processes."""
-    return {**_processes(mark), **_descriptors(), **_shared_files(), **_threads()}
+def look(mark: str, before: Set[int]) -> Mapping[Hashable, str]:
+    """Return what there is now, in words.
+
+    ``mark`` is what `MARK` is in the test's processes; ``before`` are the numbers of all processes
+    that were there before it.
+    """
+    return {**_processes(mark, before), **_descriptors(), **_shared_files(), **_threads()}
 
 
 def _new(before: Mapping[Hashable, str], now: Mapping[Hashable, str]) -> dict[Hashable, str]:
     left = {key: what for key, what in now.items() if key not in before}
     shared = {key for key in left if isinstance(key, Path)}
     if shared:
-        ours = {key.pid for key in now if isinstance(key, psutil.Process)} | {os.getpid()}
-        for path in shared & _used_by_others(ours):
-            del left[path]  # other programs share memory too, as another run of these tests
+        children = psutil.Process().children(recursive=True)
+        orphans = (key for key in now if isinstance(key, psutil.Process))
+        ours = {os.getpid(), *(process.pid for process in (*children, *orphans))}
+        used = _used_by_others(ours)
+        for path in shared:
+            with contextlib.suppress(FileNotFoundError):
+                if path.stat().st_ino in used:
+                    del left[path]  # other programs share memory too, as another run of these tests
     return left
 
 
-def _used_by_others(ours: set[int]) -> set[Path]:
-    """Return files below /dev/shm that processes other than ``ours`` have mapped or open."""
+def _used_by_others(ours: set[int]) -> set[int]:
+    """Return inodes of /dev/shm that processes other than ``ours`` have mapped or open.
+
+    Not names: a semaphore has another one when it is mapped, and its own only after it.
+    """
     used = set()
     for folder in Path("/proc").glob("[0-9]*"):
         if int(folder.name) in ours:
             continue
         with contextlib.suppress(OSError):
             maps = (folder / "maps").read_text("utf-8", "replace")
-            used |= {Path(name) for name in re.findall(r"/dev/shm/.*", maps)}
+            used |= {int(inode) for inode in re.findall(r" (\d+) +/dev/shm/", maps)}
         with contextlib.suppress(OSError):
             for descriptor in (folder / "fd").iterdir():
                 with contextlib.suppress(OSError):
-                    used.add(descriptor.readlink())
+                    if descriptor.readlink().is_relative_to("/dev/shm"):
+                        used.add(descriptor.stat().st_ino)
     return used
 
 
-def _processes(mark: str) -> dict[Hashable, str]:
+def _processes(mark: str, before: Set[int]) -> dict[Hashable, str]:
     """Return descendants; on Linux also orphans that the test's processes left."""
     found: dict[Hashable, str] = {}
-    staying = {os.getpid(), *_of_multiprocessing("_pid", "_forkserver_pid")}
+    staying = {os.getpid(), *_of_multiprocessing("_pid", "_forkserver_pid"), *before}
+    # To look closer takes milliseconds, and most of some thousand tests start nothing.
+    if staying.issuperset(psutil.pids()):
+        return found
     for process in (*psutil.Process().children(recursive=True), *_marked(mark)):
         if process.pid not in staying:
             # One that has ended stays, as a zombie, until someone waits for it.

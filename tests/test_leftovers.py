@@ -118,12 +118,21 @@ def test_the_guard(outcome: pytest.RunResult) -> None:
 
 
 @NEEDS_PROC
+@pytest.mark.parametrize(
+    "appear",
+    [
+        "os.rename({unseen!r}, {appearing!r})",
+        # as a semaphore does, of which a process then has only the first name mapped
+        "os.link({unseen!r}, {appearing!r}); os.unlink({unseen!r})",
+    ],
+)
 def test_shared_memory_that_another_program_uses_is_not_left_over(
-    pytester: pytest.Pytester,
+    pytester: pytest.Pytester, appear: str
 ) -> None:
     unseen = Path(f"/dev/shm/unseen-{os.getpid()}")
     appearing = Path(f"/dev/shm/feedrate-guard-of-another-{os.getpid()}")
-    pytester.makepyfile(f"import os\ndef test_x(): os.rename('{unseen}', '{appearing}')")
+    now = appear.format(unseen=str(unseen), appearing=str(appearing))
+    pytester.makepyfile(f"import os\ndef test_x(): {now}")
     try:
         with unseen.open("w"):  # this process is the other program
             run = pytester.runpytest_subprocess("-p", "leftovers", timeout=60)
