@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
+import multiprocessing
 import os
 from collections.abc import Generator
 
@@ -19,6 +21,10 @@ settings.load_profile("feedrate")
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
+if HAS_TORCH:
+    # A server's workers are forks of it, and each would import torch anew.
+    multiprocessing.set_forkserver_preload(["torch"])
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if HAS_TORCH:
@@ -26,6 +32,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("torch"):
             item.add_marker(pytest.mark.skip(reason="torch is not installed"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Set aside what all modules hold: each collection of garbage would walk through it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -78,7 +78,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(STEPS)
 def test_no_copy_ever_reads_another_batch(steps: list[tuple[str, int, int]]) -> None:
     device = FakeDevice()

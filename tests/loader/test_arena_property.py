@@ -115,7 +115,7 @@ def test_any_batch_arrives_equal(method: str) -> None:
         multiprocessing_context=method,
     )
 
-    @settings(max_examples=150)
+    @settings(max_examples=60)
     @given(st.lists(BATCHES, min_size=1, max_size=5))
     def check(descriptions: list[Any]) -> None:
         feed.descriptions = descriptions

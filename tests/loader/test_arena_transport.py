@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
@@ -138,7 +138,6 @@ BATCHES = st.recursive(
 )
 
 
-@settings(max_examples=300)
 @given(st.lists(BATCHES, min_size=1, max_size=5))
 def test_any_batch_arrives_equal(batches: list[Any]) -> None:
     line = Line()
