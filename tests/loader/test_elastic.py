@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import traceback
 import warnings
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,13 @@ def test_errors_are_torchs() -> None:
         with pytest.raises(KeyError) as caught:
             list(kind(ds.Raises(), batch_size=8, num_workers=2))
         texts.append(str(caught.value).splitlines()[0])
+        let_go(caught)
     assert texts[0] == texts[1]
+
+
+def let_go(caught: pytest.ExceptionInfo[BaseException]) -> None:
+    """Let go of the iterator an error came from, whose workers else wait for a collection."""
+    traceback.clear_frames(caught.value.__traceback__)
 
 
 def test_it_is_torchs_iterator_to_whoever_asks() -> None:
@@ -118,7 +125,7 @@ def numbers(batch: Any) -> list[int]:
         ("fork", False, True),
         ("fork", True, False),
         ("fork", True, True),
-        ("forkserver", True, True),  # each of its workers imports torch anew: one is enough
+        ("forkserver", True, True),
         ("spawn", True, False),
     ],
 )
@@ -134,6 +141,8 @@ def test_nothing_is_lost_while_it_grows_and_shrinks(
         in_order=in_order,
     )
     changes = {1: 2, 8: -3, 9: 1, 20: 1, 40: -2, 55: 2}
+    if method == "spawn":
+        changes = {1: 1, 8: -2, 9: 1, 40: 1}  # each of its workers imports torch anew
     for _ in range(2):
         seen = []
         for at, batch in enumerate(loader):
@@ -247,7 +256,8 @@ def test_what_cannot_be_sent_is_an_error_and_no_hang() -> None:
         list(DataLoader(ds.Unsendable(), batch_size=2, num_workers=1, collate_fn=list))
 
 
-def test_the_loaders_own_timeout_is_torchs() -> None:
+def test_the_loaders_own_timeout_is_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("feedrate.loader.crew.JOIN_SECONDS", 0.5)  # they will not end by then
     loader = DataLoader(ds.Sticks(), batch_size=4, num_workers=2, timeout=1)
     with pytest.raises(RuntimeError, match="DataLoader timed out after 1 seconds"):
         list(loader)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -75,11 +76,15 @@ def execute(session: wire.Session, settings: LoaderSettings | None = None) -> Ou
 def test_no_worker_is_started_that_would_train_itself() -> None:
     ramp = wire.Ramp(seconds=10, loader=0, most_workers=2, tolerance=0.03)
     static = wire.Static(seconds=0.1, loader=0)
-    for outcome in (execute(ramp), execute(static, LoaderSettings(num_workers=1))):
-        assert outcome.error is not None
-        assert outcome.error.kind == "exception"
-        assert outcome.error.sentence.startswith("workers cannot be tried")
-    assert execute(static, LoaderSettings(num_workers=0)).error is None
+    with ThreadPoolExecutor(2) as pool:
+        ran = [pool.submit(execute, ramp)]
+        ran += [pool.submit(execute, static, LoaderSettings(num_workers=count)) for count in (1, 0)]
+    for each in ran[:2]:
+        error = each.result().error
+        assert error is not None
+        assert error.kind == "exception"
+        assert error.sentence.startswith("workers cannot be tried")
+    assert ran[2].result().error is None
 
 
 def test_run_leaves_such_a_script_without_workers() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from feedrate.settings import LoaderSettings
 
 pytestmark = pytest.mark.torch
 LOOK = wire.Look(seconds=0.1)
+WHOLE = wire.Look(seconds=1000)
 STATIC = wire.Static(seconds=0.1, loader=0)
 
 
@@ -106,29 +108,30 @@ def test_a_factory_under_a_session() -> None:
     assert outcome.used.training_loader == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "says"),
-    [
-        ("exits_at_once", "exited", r"ended before it iterated a DataLoader \(no data folder\)"),
-        ("crashes", "exception", r"RuntimeError: loss is NaN \(script_odd.py, line \d+, in crash"),
-        ("never", "no_batches", "ended without iterating a DataLoader"),
-        ("empty", "no_batches", "drop_last is on"),
-        ("daemon", "exited", "process ended before it was measured"),
-    ],
-)
-def test_what_cannot_be_measured_is_one_sentence(name: str, kind: str, says: str) -> None:
-    outcome = execute("script_odd.py", name, session=wire.Look(seconds=1000))
-    assert outcome.error is not None
-    assert outcome.error.kind == kind
-    assert re.search(says, outcome.error.sentence), outcome.error.sentence
-    assert "\n" not in outcome.error.sentence
+UNMEASURED = [
+    ("exits_at_once", "exited", r"ended before it iterated a DataLoader \(no data folder\)"),
+    ("crashes", "exception", r"RuntimeError: loss is NaN \(script_odd.py, line \d+, in crash"),
+    ("never", "no_batches", "ended without iterating a DataLoader"),
+    ("empty", "no_batches", "drop_last is on"),
+    ("daemon", "exited", "process ended before it was measured"),
+]
 
 
-def test_what_a_script_that_crashes_had_shown_is_kept() -> None:
-    outcome = execute("script_odd.py", "crashes", session=wire.Look(seconds=1000))
-    assert outcome.used is not None
-    assert outcome.used.training_loader == 0
-    assert outcome.windows[0].batches > 30
+def test_what_cannot_be_measured_is_one_sentence() -> None:
+    # Two at a time: nearly all of what each takes is the import of torch, on one CPU.
+    with ThreadPoolExecutor(2) as pool:
+        ran = list(
+            pool.map(lambda each: execute("script_odd.py", each[0], session=WHOLE), UNMEASURED)
+        )
+    for outcome, (name, kind, says) in zip(ran, UNMEASURED, strict=True):
+        assert outcome.error is not None, name
+        assert outcome.error.kind == kind, (name, outcome.error.sentence)
+        assert re.search(says, outcome.error.sentence), (name, outcome.error.sentence)
+        assert "\n" not in outcome.error.sentence
+        if name == "crashes":  # what it had shown is kept
+            assert outcome.used is not None
+            assert outcome.used.training_loader == 0
+            assert outcome.windows[0].batches > 30
 
 
 def test_what_was_learnt_before_ctrl_c_is_kept() -> None:
@@ -152,13 +155,15 @@ def test_what_was_learnt_before_ctrl_c_is_kept() -> None:
     assert outcome.windows[0].batches > 20
 
 
-@pytest.mark.parametrize("name", ["swallows", "moves", "forks", "three_batches_and_out"])
-def test_scripts_that_are_measured_whatever_they_do(name: str) -> None:
-    outcome = execute("script_odd.py", name)
-    assert outcome.error is None
-    assert outcome.used is not None
-    assert outcome.used.training_loader is not None
-    assert outcome.windows
+def test_scripts_that_are_measured_whatever_they_do() -> None:
+    names = ["swallows", "moves", "forks", "three_batches_and_out"]
+    with ThreadPoolExecutor(2) as pool:
+        ran = list(pool.map(lambda name: execute("script_odd.py", name), names))
+    for name, outcome in zip(names, ran, strict=True):
+        assert outcome.error is None, (name, outcome.error)
+        assert outcome.used is not None, name
+        assert outcome.used.training_loader is not None, name
+        assert outcome.windows, name
 
 
 def test_workers_that_would_run_the_script_again() -> None:
