@@ -74,7 +74,8 @@ class MemoryLook(msgspec.Struct, frozen=True, kw_only=True):
     0 to 1: looks at the same phase of different epochs can be compared. ``items`` counts all that
     the loop had taken by then. ``workers`` are those of the watched loader, ``others`` what else
     the main process has started: workers of other loaders, or of iterators that are kept.
-    ``shm_bytes`` and ``shm_files`` are of ``/dev/shm`` as a whole.
+    ``shm_bytes`` and ``shm_files`` are of ``/dev/shm`` as a whole, ``shm_named`` what those files
+    take: what has no name any more, as batches on their way, is not among it.
     ``page_cache`` is the machine's (Cached of ``/proc/meminfo``), ``available`` its MemAvailable.
     """
 
@@ -87,6 +88,7 @@ class MemoryLook(msgspec.Struct, frozen=True, kw_only=True):
     others: tuple[ProcessReading, ...] = ()
     shm_bytes: int | None = None
     shm_files: int | None = None
+    shm_named: int | None = None
     device: DeviceReading | None = None
     page_cache: int | None = None
     available: int | None = None

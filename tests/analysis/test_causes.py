@@ -120,9 +120,9 @@ def test_what_a_collection_gives_back_is_told_by_line() -> None:
 FULL = [0, 40_000, 90_000, 100_000, 100_000, 100_000, 100_000, 100_000]
 
 
-def filled(sizes: list[int], private: int) -> list[Sight]:
+def filled(sizes: list[int], private: int, block: int = 100) -> list[Sight]:
     return [
-        Sight(items=items, lines={CACHE: Amount(size, size // 100)}, private=private * items)
+        Sight(items=items, lines={CACHE: Amount(size, size // block)}, private=private * items)
         for items, size in zip(ITEMS, sizes, strict=True)
     ]
 
@@ -140,5 +140,11 @@ def test_what_is_full_does_not_explain_more_than_it_holds() -> None:
 
 
 def test_what_came_in_one_step_did_not_fill_up() -> None:
-    assert filled_lines(filled([0, *[100_000] * 7], 200)) == ()
+    assert filled_lines(filled([0, *[100_000] * 7], 200, block=50_000)) == ()
     assert filled_lines([]) == ()
+
+
+def test_many_objects_that_came_between_two_looks_did() -> None:
+    (line,) = filled_lines(filled([0, *[100_000] * 7], 200))
+    assert line.place == CACHE
+    assert filled_lines(filled([100_000] * 8, 200)) == (), "they were there before"

@@ -13,7 +13,7 @@ from memory_patterns import HARMLESS, Pattern
 from watch_builder import GIB, MIB, make_watch, rising
 
 from feedrate.analysis.growing import Grown, everything
-from feedrate.memory_records import DeviceReading, GrowthCause, MemoryRoom, MemoryWatch
+from feedrate.memory_records import Cause, DeviceReading, GrowthCause, MemoryRoom, MemoryWatch
 
 
 def growing(watch: MemoryWatch) -> dict[str, Grown]:
@@ -139,6 +139,60 @@ def test_the_second_pass_tells_the_kind(cause: dict[str, Any], code: str) -> Non
     (found,) = growing(watch).values()
     assert found.code == code
     assert found.cause is not None
+
+
+def test_where_growth_has_ended_a_second_pass_that_saw_nothing_tells_no_kind() -> None:
+    nothing = GrowthCause(process="worker", grown=300_000)
+    whole, count = 75 * MIB, 2
+    watch = make_watch(
+        epochs=30, worker=filling(whole, count), dataset_length=300, causes=(nothing,)
+    )
+    (found,) = growing(watch).values()
+    assert found.code == "memory.dataset_cache_growth"
+    slower = make_watch(
+        epochs=14, worker=lambda time: 100 * MIB * (1 - 0.7**time), causes=(nothing,)
+    )
+    assert set(growing(slower)) == {"memory.warm_up"}
+
+
+FILES = Cause(
+    process="worker 0", file="data.py", line=7, type_name="_io.BufferedReader", count=210.0,
+    bytes_per_epoch=210 * 9000.0, held_by=("data.OPEN", "list"),
+)  # fmt: skip
+
+
+def test_batches_of_others_on_the_machine_are_no_files_that_pile_up() -> None:
+    def named(taken: Callable[[float], float]) -> MemoryWatch:
+        watch = make_watch(shm=rising(20 * MIB))
+        looks = [
+            msgspec.structs.replace(look, shm_named=round(taken(look.items / 1000)))
+            for look in watch.looks
+        ]
+        return msgspec.structs.replace(watch, looks=tuple(looks))
+
+    assert growing(named(lambda _: 5 * MIB)) == {}
+    (found,) = growing(named(rising(3 * MIB))).values()
+    assert found.code == "memory.shm_growth"
+    assert found.per_epoch == pytest.approx(3 * MIB)
+
+
+def test_the_line_that_opens_files_is_told_with_them_and_once() -> None:
+    opened = GrowthCause(process="worker", grown=10, traced=9, file="data.py", line=7)
+    watch = make_watch(
+        worker_descriptors=rising(200, 10), worker=rising(MIB, 100 * MIB), causes=(opened,),
+        objects=(FILES,),
+    )  # fmt: skip
+    (found,) = growing(watch).values()
+    assert found.code == "memory.fd_growth_worker"
+    assert found.cause is not None
+    assert (found.cause.file, found.cause.line, found.cause.count) == ("data.py", 7, 210)
+
+
+def test_objects_of_another_number_are_not_the_files() -> None:
+    other = msgspec.structs.replace(FILES, count=50.0)
+    watch = make_watch(worker_descriptors=rising(200, 10), objects=(other,))
+    (found,) = growing(watch).values()
+    assert found.cause is None
 
 
 def test_the_forecast_against_each_limit() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -82,6 +83,25 @@ def test_a_queue_larger_than_what_there_is_names_what_is_too_small() -> None:
     figures = {each.name: each.value for each in finding.evidence}
     assert figures["/dev/shm without them"] == 500 * MIB
     assert "cgroup limit without them" not in figures
+
+
+def queued(most: float) -> Callable[[float], float]:
+    """What lies in /dev/shm: the queue fills as an epoch begins, and is emptied at its end."""
+
+    def taken(time: float) -> float:
+        phase = time % 1
+        return 5 * MIB + most * min(1.0, 8 * phase, 4 * (1 - phase))
+
+    return taken
+
+
+def test_a_queue_that_is_full_in_the_midst_of_epochs_is_longer_than_it_need_be() -> None:
+    """Though the loop waits: its workers start anew with each epoch."""
+    facts = make_facts(2, prefetch_factor=8, batch_bytes=12 * MIB)
+    finding = found(make_watch(epochs=4, shm=queued(180 * MIB)), facts)["memory.prefetch_queue"]
+    assert "192 MiB" in finding.title
+    assert "94 % of it is taken" in finding.title
+    assert found(make_watch(epochs=4, shm=queued(90 * MIB)), facts) == {}
 
 
 def test_a_queue_that_fits_is_no_finding() -> None:

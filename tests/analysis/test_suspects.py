@@ -23,8 +23,20 @@ def test_what_only_levels_off_is_taken_for_a_warm_up() -> None:
     assert suspects(watch) == ()
 
 
-def test_open_files_are_not_for_python_to_explain() -> None:
-    assert suspects(make_watch(epochs=12, worker_descriptors=rising(50, 20))) == ()
+def test_open_files_are_python_objects_too() -> None:
+    (worker,) = suspects(make_watch(epochs=12, worker_descriptors=rising(50, 20)))
+    assert (worker.process, worker.expected) == ("worker 0", None)
+    (main,) = suspects(make_watch(epochs=12, workers=0, main_descriptors=rising(50, 20)))
+    assert (main.process, main.expected) == ("main", None)
+
+
+def test_a_cache_that_is_full_by_now_is_looked_for() -> None:
+    def held(time: float) -> float:
+        epoch, phase = int(time), time % 1
+        return 180 * MIB - 75 * MIB * 0.5**epoch * (1 - phase / 2)
+
+    (worker,) = suspects(make_watch(epochs=30, worker=held, dataset_length=300))
+    assert (worker.process, worker.expected) == ("worker 0", 0.0)
 
 
 def test_batches_that_the_main_process_keeps_and_its_memory_are_one_suspect() -> None:

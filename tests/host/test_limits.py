@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import types
+from pathlib import Path
 
 import psutil
 import pytest
@@ -19,6 +21,7 @@ from feedrate.host.limits import (
     parse_cpu_list,
     parse_cpu_max,
     parse_meminfo,
+    shm_named,
     shm_space,
     usable_cpus,
 )
@@ -242,6 +245,21 @@ def test_oom_kills_of_the_machine_where_the_group_does_not_count() -> None:
 
 
 # --- /dev/shm and the budget
+
+
+def test_what_files_take_is_told_of_those_that_have_a_name(tmp_path: Path) -> None:
+    (tmp_path / "left").write_bytes(bytes(100_000))
+    (tmp_path / "other").write_bytes(bytes(50_000))
+    with (tmp_path / "gone").open("wb") as file:
+        file.write(bytes(1_000_000))
+        file.flush()
+        (tmp_path / "gone").unlink()
+        taken = shm_named(str(tmp_path))
+    assert taken is not None
+    if sys.platform != "win32":
+        # a file system may give a file up to the next block of some kibibytes more
+        assert 150_000 <= taken < 300_000
+    assert shm_named(str(tmp_path / "missing")) is None
 
 
 def test_shm_space(monkeypatch: pytest.MonkeyPatch) -> None:

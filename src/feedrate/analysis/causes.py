@@ -22,7 +22,8 @@ _FALLEN = 0.1
 _LATE = 0.25
 """In the second half it grows at least at this share of the whole's rate."""
 _FILLING = 2
-"""What fills up grows between more than two of the looks."""
+"""What fills up grows between more than two of the looks, or by so many objects between two."""
+_MANY = 64
 _EXPLAINS = 0.5
 """Lines that explain less than this share of a growth are not its cause."""
 _LEAST_RATE = 4.0
@@ -135,7 +136,8 @@ def filled_lines(sights: Sequence[Sight]) -> tuple[Rising, ...]:
     """Return the lines that filled something up and keep it, if that explains what was grown.
 
     For a process that is known to have grown: its cache may be full before there are looks enough.
-    What came in one step is no such thing. The rates are the means over the whole pass.
+    What came in one step is no such thing, unless it is many objects: a small cache is full before
+    the second look. The rates are the means over the whole pass.
     """
     if len(sights) < 2:
         return ()
@@ -147,8 +149,9 @@ def filled_lines(sights: Sequence[Sight]) -> tuple[Rising, ...]:
         steps = [after.size - before.size for before, after in itertools.pairwise(amounts)]
         risen = last.size - amounts[0].size
         fallen = -sum(step for step in steps if step < 0)
-        if sum(step > 0 for step in steps) >= _FILLING and fallen <= _FALLEN * risen:
-            count = max(0, last.blocks - amounts[0].blocks)
+        count = max(0, last.blocks - amounts[0].blocks)
+        fills = sum(step > 0 for step in steps) >= _FILLING or count >= _MANY
+        if risen > 0 and fills and fallen <= _FALLEN * risen:
             found.append(Rising(place=place, size=risen / span, count=count / span))
     whole = grown(sights)
     lines = leading(found)

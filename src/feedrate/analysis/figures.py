@@ -68,8 +68,12 @@ def worker_count(look: MemoryLook) -> float | None:
 
 
 def shm_bytes(look: MemoryLook) -> float | None:
-    """Return what ``/dev/shm`` holds."""
-    return _number(look.shm_bytes)
+    """Return what the files in ``/dev/shm`` take; where that was not read, all that it holds.
+
+    Batches on their way have no name there: those of this loop, and of others on the machine, come
+    and go by many mebibytes.
+    """
+    return _number(look.shm_bytes if look.shm_named is None else look.shm_named)
 
 
 def device_allocated(look: MemoryLook) -> float | None:

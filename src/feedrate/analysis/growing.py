@@ -15,6 +15,7 @@ from feedrate.analysis.figures import Figure, of_main, of_workers
 from feedrate.analysis.filling import filling_cache
 from feedrate.analysis.forecast import Forecast, forecast
 from feedrate.analysis.growth import Growth, Scale, growth
+from feedrate.analysis.opened import increasing, is_same_line
 from feedrate.analysis.phases import (
     Series,
     epoch_items,
@@ -91,33 +92,33 @@ def _is_of_open_files(made: Grown, among: Iterable[Grown]) -> bool:
         "memory.main_step_growth": "memory.fd_growth_main",
         "memory.worker_growth": "memory.fd_growth_worker",
     }
-    return made.cause is None and any(
+    return any(
         made.growth.slope <= _OPEN_FILE * other.growth.slope
+        and (made.cause is None or is_same_line(made.cause, other.cause))
         for other in among
         if made.is_growing and other.code == opening.get(made.code)
     )
 
 
 def _main(watch: MemoryWatch) -> list[Grown]:
-    cause = _cause(watch, "main")
     made = _of_bytes(
         watch,
         "memory of the main process",
         of_main(figures.private),
         watch.room.memory,
-        cause=cause,
+        cause=_cause(watch, "main"),
     )
+    cause = made.cause if made is not None else None
     return _coded(watch, made, _code_of(cause, "memory.main_step_growth"), _memory(watch))
 
 
 def _workers(watch: MemoryWatch) -> list[Grown]:
-    cause = _cause(watch, "worker")
     figure = of_workers(figures.private)
-    made = _of_bytes(
-        watch, "memory of a worker", figure, watch.room.memory, cause=cause, in_workers=True
-    )
+    name, found = "memory of a worker", _cause(watch, "worker")
+    made = _of_bytes(watch, name, figure, watch.room.memory, cause=found, in_workers=True)
     if made is None:
         return []
+    cause = made.cause
     code = _code_of(cause, "memory.worker_growth")
     curve = None if made.within_epoch else filling_cache(watch)
     if curve is not None:
@@ -152,6 +153,10 @@ def _descriptors(watch: MemoryWatch) -> list[Grown]:
 def _of_each(watch: MemoryWatch, made: Grown | None, code: str, limit: int | None) -> list[Grown]:
     """Return the figure that has a limit of its own in each process."""
     left = None if limit is None or made is None else limit - round(made.series.values[-1])
+    if made is not None and made.is_growing:
+        process = "main" if code == "memory.fd_growth_main" else "worker 0"
+        each_epoch = (made.per_epoch or 0.0) / max(1, made.processes)
+        made = msgspec.structs.replace(made, cause=increasing(watch, process, each_epoch))
     return _coded(watch, made, code, ("descriptors", left), each=True)
 
 
@@ -225,6 +230,8 @@ def _judged(
         far = left / _FAR_EPOCHS * made.items / an_epoch / max(1, count)
         scale = msgspec.structs.replace(scale, tolerated=far)
     verdict = growth(made.values, scale, made.blur)
+    if verdict.verdict != "grows" and cause is not None and not cause.traced:
+        cause = None  # it had stopped by then: what the second pass saw is no growth to explain
     rate = verdict.slope * count / made.items
     return Grown(
         figure=name,

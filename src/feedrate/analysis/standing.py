@@ -6,10 +6,12 @@ behind it, and what they were held against.
 
 from __future__ import annotations
 
+import statistics
+
 from feedrate import units
 from feedrate.analysis.watched import trained_use, wait_share
 from feedrate.analysis.wording import figure, workers
-from feedrate.memory_records import MemoryWatch, ProcessReading
+from feedrate.memory_records import MemoryWatch
 from feedrate.records import Finding, LoaderFacts, Run
 
 STANDING = frozenset(
@@ -26,6 +28,10 @@ _QUEUE = 64 * 2**20
 _QUEUE_SHARE = 0.5
 _NO_WAIT = 0.05
 _DEFAULT_PREFETCH = 2
+_FULL = 0.75
+_MIDST = (0.25, 0.7)
+"""Before that the queue fills, after that no more is fetched."""
+_FEWEST_LOOKS = 3
 _IDLE = 16 * 2**20
 _INDICES = 64 * 2**20
 _STORAGE = 2**20
@@ -51,11 +57,18 @@ def _idle(run: Run, watch: MemoryWatch) -> Finding | None:
     ]
     if not watch.looks or not kept:
         return None
-    last = watch.looks[-1]
     before = {each.pid for look in watch.looks[:-1] for each in look.others}
-    idle = [each for each in last.others if each.pid in before]
-    held = sum(_own(each) for each in idle)
-    if not idle or held < _IDLE:
+    idle = [each.pid for each in watch.looks[-1].others if each.pid in before]
+    own = {
+        each.pid: each.memory.uss
+        for look in watch.looks
+        for each in look.others
+        if each.pid in idle and each.memory.uss is not None
+    }
+    if not own:
+        return None
+    held = round(statistics.mean(own.values()) * len(idle))  # not each may have been looked into
+    if held < _IDLE:
         return None
     place = kept[0]
     where = f" (made at {place.file}:{place.line})" if place.file is not None else ""
@@ -87,8 +100,11 @@ def _queue(run: Run, watch: MemoryWatch | None) -> Finding | None:
     )
     tight = [(name, left + queue) for name, left in rooms if left is not None]
     tight = [(name, whole) for name, whole in tight if queue > _QUEUE_SHARE * whole]
-    is_idle = depth > _DEFAULT_PREFETCH and share is not None and share < _NO_WAIT
-    if queue < _QUEUE or not (tight or is_idle):
+    is_deep = depth > _DEFAULT_PREFETCH
+    is_idle = is_deep and share is not None and share < _NO_WAIT
+    fill = _fill(watch, queue) if is_deep and not is_idle else None
+    is_full = fill is not None and fill >= _FULL
+    if queue < _QUEUE or not (tight or is_idle or is_full):
         return None
     saved = queue - facts.batch_bytes * facts.num_workers * min(depth, _DEFAULT_PREFETCH)
     evidence = [
@@ -102,6 +118,10 @@ def _queue(run: Run, watch: MemoryWatch | None) -> Finding | None:
     if tight:
         name, whole = min(tight, key=lambda each: each[1])
         why = f"that is {units.share(queue / whole)} of the {units.size(whole)} of {name}"
+    elif is_full and fill is not None:
+        why = f"in the midst of an epoch {units.share(fill)} of it is taken: the workers are ahead "
+        why += "of the loop, and would be with a shorter queue too"
+        evidence.append(figure("share of the queue that is taken", fill, "share"))
     else:
         why = f"the loop waits only {units.share(share or 0.0)} of its time, which a shorter queue"
         why += " gives too"
@@ -114,6 +134,19 @@ def _queue(run: Run, watch: MemoryWatch | None) -> Finding | None:
         remedy="Set prefetch_factor=2 or 1, fewer workers, or smaller batches (uint8 instead of "
         "float32).",
     )
+
+
+def _fill(watch: MemoryWatch, queue: int) -> float | None:
+    """Return the median share of the queue that lies in ``/dev/shm`` in the midst of epochs.
+
+    A loop may wait a good part of its time for workers that start anew with each epoch, and a queue
+    be full all the same. ``None`` where too few looks tell.
+    """
+    known = [(look.phase, look.shm_bytes) for look in watch.looks if look.shm_bytes is not None]
+    within = [taken for phase, taken in known if _MIDST[0] <= phase <= _MIDST[1]]
+    if len(within) < _FEWEST_LOOKS:
+        return None
+    return (statistics.median(within) - min(taken for _, taken in known)) / queue
 
 
 def _views(run: Run, watch: MemoryWatch) -> Finding | None:
@@ -170,8 +203,3 @@ def _indices(watch: MemoryWatch) -> Finding | None:
         remedy="Use a sampler that shuffles blocks, and within them, and yields; or draw with "
         "replacement.",
     )
-
-
-def _own(process: ProcessReading) -> int:
-    memory = process.memory
-    return memory.uss if memory.uss is not None else memory.rss

@@ -11,6 +11,8 @@ _OF_PYTHON = {
     "memory.main_step_growth": "main",
     "memory.worker_growth": "worker 0",
     "memory.dataset_cache_growth": "worker 0",
+    "memory.fd_growth_main": "main",
+    "memory.fd_growth_worker": "worker 0",
 }
 """The kinds of growth that Python objects may explain, and a process that shows it."""
 
@@ -18,8 +20,8 @@ _OF_PYTHON = {
 class Suspect(msgspec.Struct, frozen=True, kw_only=True):
     """A process that grows: "main", or "worker 0" for any of the workers.
 
-    ``expected`` is by how many bytes, with each of its own items; ``None`` where it has stopped by
-    now, as a cache does that is full.
+    ``expected`` is by how many bytes, with each of its own items: 0 where it has stopped by now, as
+    a cache does that is full; ``None`` where it is descriptors that grow.
     """
 
     process: str
@@ -31,7 +33,8 @@ def suspects(watch: MemoryWatch) -> tuple[Suspect, ...]:
     found: dict[str, Suspect] = {}
     for each in everything(watch) if watch.looks else ():
         process = _OF_PYTHON.get(each.code) if each.is_growing else None
-        if process is not None and each.unit == "bytes":
-            expected = each.per_item if each.growth.verdict == "grows" else None
+        if process is not None:
+            rate = each.per_item if each.growth.verdict == "grows" else 0.0
+            expected = rate if each.unit == "bytes" else None
             found.setdefault(process, Suspect(process=process, expected=expected))
     return tuple(found.values())

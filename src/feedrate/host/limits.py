@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -139,6 +140,21 @@ def shm_space(path: str = "/dev/shm") -> ShmSpace | None:
     except (AttributeError, OSError):
         return None
     return ShmSpace(found.f_blocks * found.f_frsize, found.f_bfree * found.f_frsize)
+
+
+def shm_named(path: str = "/dev/shm") -> int | None:
+    """Return the bytes of all files that have a name there, ``None`` where that cannot be read."""
+    total = 0
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):  # gone by now
+                    found = entry.stat(follow_symlinks=False)
+                    # Windows has no such folder, and no blocks.
+                    total += 512 * getattr(found, "st_blocks", 0)
+    except OSError:
+        return None
+    return total
 
 
 def budget(cpus: CpuLimit, memory: MemoryLimits, shm: ShmSpace | None) -> Budget:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from feedrate.host.files import ProcReader, SystemReader
-from feedrate.host.limits import ShmSpace, memory_limits, shm_space
+from feedrate.host.limits import ShmSpace, memory_limits, shm_named, shm_space
 from feedrate.host.memory import memory_of, parse_sizes
 from feedrate.host.processes import find_workers, is_alive
 from feedrate.memory_records import (
@@ -33,7 +33,7 @@ class MemoryEyes:
     Args:
         pid: the main process.
         reader: the source of ``/proc``; where it has no such file, psutil answers, with RSS only.
-        shm: says what ``/dev/shm`` holds.
+        shm: says what ``/dev/shm`` holds, and ``named`` what its files take.
     """
 
     def __init__(
@@ -41,10 +41,12 @@ class MemoryEyes:
         pid: int,
         reader: ProcReader | None = None,
         shm: Callable[[], ShmSpace | None] = shm_space,
+        named: Callable[[], int | None] = shm_named,
     ) -> None:
         self._pid = pid
         self._reader = reader or SystemReader()
         self._shm = shm
+        self._named = named
         self._limits: dict[int, int | None] = {}
         self._are_counters_exact = True
 
@@ -86,6 +88,7 @@ class MemoryEyes:
             others=tuple(each for each, mine in zip(found, is_own, strict=True) if not mine),
             shm_bytes=None if space is None else space.total - space.free,
             shm_files=None if files is None else len(files),
+            shm_named=self._named(),
             device=device,
             page_cache=machine.get("Cached"),
             available=machine.get("MemAvailable"),

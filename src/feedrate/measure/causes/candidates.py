@@ -84,7 +84,8 @@ class Evaluation:
         )
         first = causes[0] if causes else Cause(process=process)
         traced = round(self.span * sum(each.size for each in self.candidates))
-        whole = self.grown if expected is None else max(0, round(expected * self.span))
+        has_ended = self.is_filled and bool(causes)  # it does not go on at the rate that was seen
+        whole = round(expected * self.span) if expected and not has_ended else self.grown
         growth = GrowthCause(
             process="main" if process == "main" else "worker",
             grown=whole,

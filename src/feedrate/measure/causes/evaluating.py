@@ -31,7 +31,7 @@ _WAITING = 64 * 1024
 def evaluate(
     sights: Sequence[Sight],
     everything: Sequence[Sight],
-    known: float,
+    known: float | None,
     looker: Looker,
     surroundings: Surroundings,
     *,
@@ -43,15 +43,17 @@ def evaluate(
     Args:
         sights: the looks that can be compared.
         everything: all looks, the one that was taken just now the last.
-        known: by how many bytes the process is known to have grown with each item, 0 where it is
-            not. What keeps growing may be far from that: then something may have filled up.
+        known: by how many bytes the process is known to have grown with each item, 0 where that
+            has ended by now, ``None`` where it is not known. What keeps growing may be far from
+            that: then something may have filled up.
         looker: takes another one, after a collection.
         surroundings: where to look for what holds objects.
         items: how many were passed by now.
         since_collection: of these, how many since the collector last went through all objects.
     """
     rising = rising_lines(sights)
-    is_filled = sum(line.size for line in rising) < _EXPLAINED * known
+    found = sum(line.size for line in rising)
+    is_filled = known is not None and (not rising or found < _EXPLAINED * known)
     if is_filled:
         rising, sights = filled_lines(everything), everything
     loop = collect(looker.place_of)

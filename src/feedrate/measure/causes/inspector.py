@@ -7,7 +7,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from feedrate.analysis.causes import LEAST_SIGHTS, Sight, comparable, node_slope, rising_lines
+from feedrate.analysis.causes import (
+    LEAST_SIGHTS,
+    Sight,
+    comparable,
+    filled_lines,
+    node_slope,
+    rising_lines,
+)
 from feedrate.measure.causes import tracing
 from feedrate.measure.causes.candidates import Evaluation
 from feedrate.measure.causes.evaluating import evaluate
@@ -43,8 +50,8 @@ class Inspector:
         named: objects to be told by name, as the dataset.
         epoch_items: how many items an epoch brings to this process, where that is known; else the
             epochs that end tell it.
-        expected: bytes by which the process was seen to grow with each of its items; else it is
-            seen here, beside the tracing.
+        expected: bytes by which the process was seen to grow with each of its items, 0 where that
+            had ended by then; else it is seen here, beside the tracing.
     """
 
     def __init__(
@@ -166,7 +173,10 @@ class Inspector:
             return False
         if self.inspection.process == "main" and not sights[-1].ends_epoch:
             return False  # what is given back when the epoch ends is not to be blamed
-        return bool(rising_lines(sights)) or node_slope(sights) > 0
+        if rising_lines(sights) or node_slope(sights) > 0:
+            return True
+        # What had stopped growing when it was seen has filled up here too.
+        return self._expected == 0 and bool(filled_lines(tuple(self._sights)))
 
     def _evaluate(self) -> None:
         assert self._looker is not None, "there is something to see by now"
@@ -174,7 +184,7 @@ class Inspector:
         self._evaluation = evaluate(
             sights,
             tuple(self._sights),
-            self._expected or 0.0,
+            self._expected,
             self._looker,
             self._surroundings,
             items=self._items,
