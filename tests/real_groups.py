@@ -25,7 +25,7 @@ def group(controller: str, file_1: str, file_2: str) -> Iterator[tuple[Path, boo
         parent = next(own_groups(SystemReader(), name), None)
         if parent is None:
             continue
-        folder = Path(parent) / f"feedrate-test-{os.getpid()}"
+        folder = Path(parent) / f"feedrate-test-{controller}-{os.getpid()}"
         try:
             folder.mkdir()
         except OSError as error:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -99,19 +100,30 @@ def levels(suite: Suite) -> list[int]:
     return [window.level for run in runs for window in run.windows]
 
 
-def test_memory_for_few_workers_kills_nobody(tmp_path: Path) -> None:
-    with memory_group(2048 * MIB) as (folder, version_2):
-        suite = tune(folder, tmp_path, "waits", "1")
-        assert kills(folder, version_2=version_2) == 0
+def test_memory_and_half_a_core_are_kept_to(tmp_path: Path) -> None:
+    # Side by side: one waits nearly all the time, and the other may use half a core.
+    (tmp_path / "waits").mkdir()
+    (tmp_path / "computes").mkdir()
+    with ThreadPoolExecutor(2) as pool:
+        waits = pool.submit(memory_for_few_workers_kills_nobody, tmp_path / "waits")
+        computes = pool.submit(half_a_core_of_computing_needs_no_second, tmp_path / "computes")
+    waits.result()
+    computes.result()
+
+
+def memory_for_few_workers_kills_nobody(folder: Path) -> None:
+    with memory_group(2048 * MIB) as (group, version_2):
+        suite = tune(group, folder, "waits", "1")
+        assert kills(group, version_2=version_2) == 0
     assert suite.recommendation is not None, msgspec.to_builtins(suite.findings)
     chosen = suite.recommendation.settings.num_workers
     assert 2 <= chosen <= 4  # 5 would hold 2000 MiB, and the main process needs some too
     assert max(levels(suite)) <= 4
 
 
-def test_half_a_core_of_computing_needs_no_second_worker(tmp_path: Path) -> None:
-    with cpu_group(0.5) as folder:
-        suite = tune(folder, tmp_path, "computes", "1")
+def half_a_core_of_computing_needs_no_second(folder: Path) -> None:
+    with cpu_group(0.5) as group:
+        suite = tune(group, folder, "computes", "1")
     assert suite.metadata.usable_cpus == 0.5
     chosen = suite.recommendation.settings.num_workers if suite.recommendation else 1
     assert chosen <= 1, msgspec.to_builtins(suite.findings)
