@@ -125,6 +125,21 @@ def test_idle_workers_that_hold_little_or_belong_to_nobody_are_no_finding() -> N
     assert "memory.idle_workers" not in codes(suite(with_others(watch, GIB)))
 
 
+def test_what_idle_workers_hold_is_told_by_the_looks_that_went_so_deep() -> None:
+    watch = with_others(make_watch(epochs=12), 50 * MIB)
+    shallow = ProcessReading(pid=901, memory=MemoryReading(rss=GIB))
+
+    def quick(look: MemoryLook) -> MemoryLook:
+        return msgspec.structs.replace(look, others=(shallow, *look.others[1:]))
+
+    looks = (*watch.looks[:-2], *map(quick, watch.looks[-2:]))
+    made = suite(msgspec.structs.replace(watch, looks=looks), loaders=(use(), KEPT))
+    assert "100 MiB" in codes(made)["memory.idle_workers"].title, "and not its RSS"
+    none = tuple(msgspec.structs.replace(look, others=(shallow,)) for look in watch.looks)
+    made = suite(msgspec.structs.replace(watch, looks=none), loaders=(use(), KEPT))
+    assert "memory.idle_workers" not in codes(made)
+
+
 def deep(prefetch: int, batch: int = 12 * MIB) -> LoaderUse:
     return use(facts=make_facts(2, prefetch_factor=prefetch, batch_bytes=batch))
 

@@ -142,3 +142,55 @@ def test_what_is_left_is_told_with_the_limits_of_each_process() -> None:
 def test_limits_that_are_not_there_or_have_no_number() -> None:
     assert parse_open_files("") is None
     assert parse_open_files("Max open files   unlimited   unlimited   files") is None
+
+
+def test_one_worker_alone_is_looked_into() -> None:
+    sight = eyes(tree())
+    look = sight.look(at=0.0, epoch=0, items=0, own=(3, 4), whole=False, one_worker=True)
+    assert look is not None
+    assert [(each.pid, each.memory.pss is not None) for each in look.workers] == [
+        (3, True),
+        (4, False),
+    ]
+    assert (look.main.memory.pss, look.others[0].memory.pss) == (None, None)
+
+
+def test_without_known_workers_it_is_the_first_that_is_found() -> None:
+    sight = eyes(tree())
+    look = sight.look(at=0.0, epoch=0, items=0, own=None, whole=False, one_worker=True)
+    assert look is not None
+    assert [each.memory.pss is not None for each in look.workers] == [True, False, False]
+
+
+def test_a_known_worker_that_has_ended_is_left_out() -> None:
+    reader = tree(children="2 3")
+    reader.files["/proc/3/status"] = "Name:\tpython\nState:\tZ (zombie)\nThreads:\t1\n"
+    look = eyes(reader).look(at=0.0, epoch=0, items=0, own=(2, 3), whole=False)
+    assert look is not None
+    assert [each.pid for each in look.workers] == [2]
+
+
+def test_a_kernel_that_may_count_roughly_is_checked_at_the_first_look() -> None:
+    for release, is_checked in (("6.1.0", False), ("6.8.0-31-generic", True), ("6.16.1", False)):
+        reader = tree()
+        reader.files["/proc/sys/kernel/osrelease"] = release
+        sight = eyes(reader)
+        looks = [sight.look(at=0.0, epoch=0, items=0, own=None, whole=False) for _ in range(2)]
+        whole = [look.main.memory.pss is not None for look in looks if look is not None]
+        assert whole == [is_checked, False]
+
+
+def test_such_a_kernel_that_does_so_makes_the_first_look_whole_already() -> None:
+    reader = tree()
+    reader.files["/proc/sys/kernel/osrelease"] = "6.8.0"
+    reader.files["/proc/1/status"] = status(1000 + 65)
+    look = eyes(reader).look(at=0.0, epoch=0, items=0, own=None, whole=False)
+    assert look is not None
+    assert [each.memory.pss is not None for each in (look.main, *look.workers)] == [True] * 4
+
+
+def test_processes_of_others_that_stay_are_looked_into_once() -> None:
+    sight = eyes(tree())
+    looks = [sight.look(at=0.0, epoch=0, items=0, own=(2,), whole=False) for _ in range(4)]
+    seen = [[each.memory.uss is not None for each in look.others] for look in looks if look]
+    assert seen == [[False, False], [True, False], [False, True], [False, False]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Collection
 from typing import Any
@@ -35,6 +34,7 @@ class FakeEyes:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.whole: list[bool] = []
+        self.one: list[bool] = []
 
     def look(
         self,
@@ -45,9 +45,11 @@ class FakeEyes:
         own: Collection[int] | None,
         device: DeviceReading | None = None,
         whole: bool = True,
+        one_worker: bool = False,
     ) -> MemoryLook | None:
         mine = (11, 12, 13) if own is None else tuple(own)
         self.whole.append(whole)
+        self.one.append(one_worker)
         return MemoryLook(
             at=at,
             epoch=epoch,
@@ -154,13 +156,13 @@ def test_what_was_seen_is_kept_with_its_cost_and_what_was_left() -> None:
     assert [each.pid for each in watch.looks[0].workers] == [11, 12]
 
 
-def test_whole_looks_are_those_of_the_first_pass_and_the_last() -> None:
-    """A whole one takes so long here that there is no time for more of them."""
+def test_of_the_first_pass_one_worker_is_looked_into_and_of_all_at_the_end() -> None:
+    """A look at pages takes so long here that there is no time for more of them."""
     made: list[FakeEyes] = []
 
     class SlowEyes(FakeEyes):
         def look(self, **asked: Any) -> MemoryLook | None:
-            if asked["whole"]:
+            if asked["whole"] or asked["one_worker"]:
                 time.sleep(0.01)
             return super().look(**asked)
 
@@ -173,10 +175,30 @@ def test_whole_looks_are_those_of_the_first_pass_and_the_last() -> None:
     answers: list[bytes] = []
     for epoch in range(4):
         for batches in (1, 3, 5):
-            at = mark(epoch, batches, is_end=batches == 5, is_last=(epoch, batches) == (3, 5))
+            is_last = (epoch, batches) == (3, 5)
+            at = mark(epoch, batches, is_end=batches == 5, is_last=is_last, forked=True)
             observer.marked(at, answers.append)
-    assert made[0].whole == [True, False, True, *[False] * 8, True]
+    assert made[0].one == [True, False, True, *[False] * 9]
+    assert made[0].whole == [*[False] * 11, True]
     assert set(answers) == {wire.GO}, "looking has taken more of the time than it may"
+
+
+def test_the_last_look_costs_the_loop_nothing() -> None:
+    class SlowAtTheEnd(FakeEyes):
+        def look(self, **asked: Any) -> MemoryLook | None:
+            if asked["whole"]:
+                time.sleep(0.2)
+            return super().look(**asked)
+
+    observer = MemoryObserver(Asked(), 9, ALL, lambda _: None, SlowAtTheEnd)
+    observer.attach(1)
+    observer.marked(mark(0, 1), lambda _: None)
+    observer.marked(mark(0, 5, is_end=True, is_last=True), lambda _: None)
+    watch = observer.watch(None, make_facts(2))
+    assert watch is not None
+    assert len(watch.looks) == 2
+    assert watch.spent_seconds < 0.2
+    assert watch.spent_seconds <= watch.seconds
 
 
 def test_the_look_at_which_the_child_is_told_to_end_is_a_whole_one() -> None:
@@ -226,26 +248,23 @@ def test_what_looking_has_cost_does_not_go_on_after_a_verdict(
     assert answers == [wire.GO] * 6 + [wire.STOP] * 2
 
 
-def test_a_verdict_of_the_first_moments_is_asked_for_again_when_it_was_long_enough(
+def test_a_verdict_that_could_not_end_the_watch_is_asked_for_when_it_was_long_enough(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(memory_observer, "LONG_ENOUGH", 3600.0)
-    asked = Asked(None, 1, None)
+    asked = Asked(1, None)
     answers: list[bytes] = []
     observer = MemoryObserver(asked, 3, 1e-9, lambda _: None, FakeEyes)
     observer.attach(1)
-    begin = time.perf_counter()
-    numbers = itertools.count()
 
-    def until_asked(times: int) -> int:
-        while len(asked.after) < times:
-            observer.marked(mark(next(numbers), 5, is_end=True), answers.append)
-        return len(answers)
+    def epoch(number: int) -> None:
+        observer.marked(mark(number, 5, is_end=True), answers.append)
 
-    until_asked(1)
-    monkeypatch.setattr(memory_observer, "LONG_ENOUGH", time.perf_counter() - begin)
-    again = until_asked(2)
-    assert until_asked(3) == again + 1, "it is open again, and soon no longer"
-    assert set(answers) == {wire.GO}
-    observer.marked(mark(next(numbers), 1), answers.append)
-    assert answers[-1] == wire.STOP
+    for number in range(6):
+        epoch(number)
+    assert asked.after == [], "looking has taken more than its share: it goes on in any case"
+    monkeypatch.setattr(memory_observer, "LONG_ENOUGH", 0.0)
+    for number in range(6, 9):
+        epoch(number)
+    assert asked.after == [7, 8], "it is open, and then it is not"
+    assert answers == [wire.GO] * 8 + [wire.STOP]

@@ -83,8 +83,21 @@ def test_enough_of_the_passes_looked_at_lie_equally_far_apart(passes: int) -> No
     assert len(evenly) >= FEWEST
 
 
-def test_each_pass_looked_at_has_its_first_and_its_last_batch() -> None:
+def test_each_pass_looked_at_has_its_last_batch() -> None:
     course = Course().run(batch_seconds=0.002, passes=200)
+    assert all(PHASES in phases for phases in course.looked_at.values())
+    later = [phases for number, phases in course.looked_at.items() if number > 0]
+    assert later[0] == [PHASES], "looking has taken more than its share, and looks once"
+
+
+def test_it_has_its_first_batch_too_where_there_is_time() -> None:
+    course = Course().run(batch_seconds=0.1, passes=30, seconds=1000.0)
+    later = [phases for number, phases in course.looked_at.items() if number >= 10]
+    assert all({0, PHASES} <= set(phases) for phases in later)
+
+
+def test_it_has_its_first_batch_always_where_workers_end_with_it() -> None:
+    course = Course().run(batch_seconds=0.002, passes=30, workers_end=True)
     assert all({0, PHASES} <= set(phases) for phases in course.looked_at.values())
 
 

@@ -115,7 +115,9 @@ def _amounts(
             values.append((look, sum(known) / len(known)))
     if not values:
         return Amounts(first=None, last=None, slope=None)
-    return Amounts(first=values[0][1], last=values[-1][1], slope=_slope(watch, values))
+    # what was read once, at the end, was not read at first
+    first = values[0][1] if len(values) > 1 or len(seen) == 1 else None
+    return Amounts(first=first, last=values[-1][1], slope=_slope(watch, values))
 
 
 def _slope(watch: MemoryWatch, values: Sequence[tuple[MemoryLook, float]]) -> float | None:

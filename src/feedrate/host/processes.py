@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import psutil
@@ -91,11 +91,19 @@ def list_descendants(reader: ProcReader, pid: int) -> list[tuple[int, int]]:
     return list(found.items())
 
 
-def find_workers(reader: ProcReader, pid: int) -> tuple[int, ...]:
-    """Return the pids of the main process's living workers, in the order of discovery."""
+def find_workers(
+    reader: ProcReader, pid: int, known: Collection[int] = frozenset()
+) -> tuple[int, ...]:
+    """Return the pids of the main process's living workers, in the order of discovery.
+
+    Those that are ``known`` to be workers are taken to be alive, and nothing is read of them.
+    """
+    listed = list_descendants(reader, pid)
+    if all(child in known for child, _ in listed):
+        return tuple(child for child, _ in listed)
     descendants = [
         Process(child, parent, _command(reader, child))
-        for child, parent in list_descendants(reader, pid)
+        for child, parent in listed
         if is_alive(reader, child)
     ]
     return (

@@ -10,6 +10,7 @@ import msgspec
 
 from feedrate.host.memory_eyes import MemoryEyes
 from feedrate.measure import wire
+from feedrate.measure.depths import Depths
 from feedrate.measure.observer import Observer
 from feedrate.memory_records import DeviceReading, MemoryLook, MemoryRoom, MemoryWatch
 from feedrate.records import LoaderFacts
@@ -19,8 +20,6 @@ WantsMore = Callable[[MemoryWatch], int | None]
 """Returns how many epochs more the verdicts need, ``None`` where none is open."""
 OnLook = Callable[[MemoryLook], None]
 
-WHOLE_SHARE = 0.7
-"""So much of the time that looks may take is for whole ones."""
 _AGAIN = 0.5
 """After this share of the epochs that were still wanted it is asked again."""
 LONG_ENOUGH = 5.0
@@ -40,6 +39,7 @@ class Eyes(Protocol):
         own: Collection[int] | None,
         device: DeviceReading | None = None,
         whole: bool = True,
+        one_worker: bool = False,
     ) -> MemoryLook | None:
         """Return a look at phase 0, ``None`` where the main process is gone."""
 
@@ -78,7 +78,7 @@ class MemoryObserver(Observer):
         self._wants_more = wants_more
         self._fewest = fewest
         self._duty = duty
-        self._whole = _WholeLooks(WHOLE_SHARE * duty)
+        self._depths = Depths(duty)
         self._on_look = on_look
         self._make_eyes = eyes
         self._eyes: Eyes | None = None
@@ -86,7 +86,8 @@ class MemoryObserver(Observer):
         self._room = MemoryRoom()
         self._started: float | None = None
         self._ended = 0.0
-        self._spent = 0.0
+        self._stood = 0.0
+        self._aside = 0.0
         self._ask_at = fewest
         self._is_enough = False
         self._judged_at = 0.0
@@ -108,7 +109,8 @@ class MemoryObserver(Observer):
             self._started = begin
         look = None
         is_over = self._is_over(begin)
-        whole = mark.is_last or is_over or self._whole.due(mark, begin - self._started)
+        is_final = mark.is_last or is_over
+        depth = "whole" if is_final else self._depths.due(mark, begin - self._started)
         if self._eyes is not None:
             look = self._eyes.look(
                 at=begin - self._started,
@@ -116,20 +118,26 @@ class MemoryObserver(Observer):
                 items=mark.items,
                 own=mark.workers,
                 device=mark.device,
-                whole=whole,
+                whole=depth == "whole",
+                one_worker=depth == "worker",
             )
-        if whole:
-            self._whole.took(time.perf_counter() - begin)
+        self._depths.took(depth, time.perf_counter() - begin)
         reply(wire.STOP if is_over else wire.GO)
+        replied = time.perf_counter()
         if look is not None and self._eyes is not None:
             self._seen.append(Seen(mark=mark, look=look))
-            if whole:
+            if depth != "counters" or len(self._seen) == 1:
                 self._room = self._eyes.room(look, mark.device_free)
             self._on_look(look)
             if mark.is_end and not is_over:
                 self._judge(mark, begin - self._started)
+        self._stood = max(mark.stood, self._stood)
+        if is_final:
+            self._ended = begin  # the loop is over: what comes now slows nothing down
+            return
         self._ended = time.perf_counter()
-        self._spent += self._ended - begin
+        self._stood += replied - begin  # until the next mark tells how long it was for the loop
+        self._aside += self._ended - replied
 
     def watch(self, used: wire.Used | None, facts: LoaderFacts | None) -> MemoryWatch | None:
         """Return the watch of the training loader; ``None`` where nothing was seen of it."""
@@ -148,6 +156,11 @@ class MemoryObserver(Observer):
             spent_seconds=self._spent,
         )
 
+    @property
+    def _spent(self) -> float:
+        """What looking has taken so far: of the loop's time, and beside it."""
+        return self._stood + self._aside
+
     def _is_over(self, now: float) -> bool:
         """Tell whether all is known, and looking has taken its share at most, or it was long."""
         if not self._is_enough:
@@ -161,6 +174,8 @@ class MemoryObserver(Observer):
             for each in self._seen
             if each.mark.is_end and each.mark.loader == mark.loader
         }
+        if elapsed < LONG_ENOUGH and self._spent > self._duty * elapsed:
+            return  # it could not end yet, whatever came of it
         is_again = self._is_enough and elapsed >= LONG_ENOUGH
         if len(looked_at) < self._ask_at and not is_again:
             return
@@ -173,36 +188,6 @@ class MemoryObserver(Observer):
             return
         apart = (max(looked_at) - min(looked_at)) / (len(looked_at) - 1)
         self._ask_at = len(looked_at) + max(1, round(_AGAIN * more / max(1.0, apart)))
-
-
-class _WholeLooks:
-    """Decides which looks are whole: those of a loader's first pass, then as the time allows.
-
-    Both ends of a pass or neither, for what workers copy shows between two of them.
-    """
-
-    def __init__(self, duty: float) -> None:
-        self._duty = duty
-        self._spent = 0.0
-        self._cost = 0.0
-        self._passes: dict[tuple[int, int], bool] = {}
-
-    def due(self, mark: wire.Mark, elapsed: float) -> bool:
-        """Tell whether the look at a mark is to be whole."""
-        key = (mark.loader, mark.epoch)
-        if key not in self._passes:
-            is_first = all(loader != mark.loader for loader, _ in self._passes)
-            fits = self._spent + 2 * self._cost <= self._duty * elapsed
-            self._passes[key] = is_first or fits
-        if not self._passes[key]:
-            return False
-        is_border = mark.batches == 1 or mark.is_end
-        return is_border or self._spent + self._cost <= self._duty * elapsed
-
-    def took(self, seconds: float) -> None:
-        """Take note of what a whole look took."""
-        self._spent += seconds
-        self._cost = seconds
 
 
 def make_watch(seen: Sequence[Seen], number: int, facts: LoaderFacts | None) -> MemoryWatch:

@@ -230,10 +230,12 @@ class MemorySession(Session):
             is_end=is_end,
             is_last=is_last,
             workers=course.workers,
+            forked=course.level > 0 and use.facts is not None and use.facts.start_method == "fork",
             device=self._device.reading(),
             device_free=self._device.free(),
             carried=course.carrying.record(),
             indices=course.indices,
+            stood=sum(each.rhythm.spent for each in self._courses.values()),
         )
         started = self.clock()
         answer = self._ask(mark)

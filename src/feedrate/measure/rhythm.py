@@ -4,10 +4,11 @@ The first passes are looked at one by one, for what fills up does so there. Once
 many as a verdict needs, and looking has taken more than its share of the time, only every second
 one goes on being looked at, then every fourth, and so on: those that were looked at always lie
 equally far apart and are enough for a verdict, and what they cost becomes less and less of the
-time. Within a pass it is the first batch and the last one, and of the phases between as many as the
-time allows, in turn. Where workers live for one pass their growth shows within a pass alone, so
-that one phase between is looked at always. The first pass may be the last one, as where files are
-left open: it is looked at after every batch, then after every second one, and so on.
+time. Within a pass it is the last batch, the first one too unless looking has taken twice its share
+or more, and of the phases between as many as the time allows, in turn. Where workers live for one
+pass their growth shows within a pass alone, so that its first batch and one phase between are
+looked at always. The first pass may be the last one, as where files are left open: it is looked at
+after every batch, then after every second one, and so on.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ PHASES = 8
 """A pass has phases 0 to 8, as the analysis tells them apart."""
 _BETWEEN = (4, 2, 6, 1, 5, 3, 7)
 _KEPT = 9
+_DEAR = 2
 _QUICK_SHARE = 0.3
 """So much of the time that looks may take is for those between the ends of passes."""
 _FIRST_LOOKS = 16
@@ -72,10 +74,12 @@ class Rhythm:
             taken = now - self._begun_at - (self.spent - self._spent_before)
             self._pass_seconds = [*self._pass_seconds, max(taken, 0.0)][-_KEPT:]
         enough = self.passes >= 2 * self._fewest * self.stride
-        if enough and self.spent > self._duty * self.elapsed:
+        limit = self._duty * self.elapsed
+        if enough and self.spent > limit:
             self.stride *= 2
         self._is_looked_at = self.passes % self.stride == 0
-        self._planned = self._plan(3 if workers_end else 2) if self._is_looked_at else frozenset()
+        least = 3 if workers_end else 1 if self.spent > _DEAR * limit else 2
+        self._planned = self._plan(least) if self._is_looked_at else frozenset()
         self.passes += 1
         self._begun_at, self._spent_before = now, self.spent
 
@@ -108,6 +112,8 @@ class Rhythm:
         if self._pass_seconds:
             time = _QUICK_SHARE * self._duty * self.stride * median(self._pass_seconds)
             count = max(least, min(int(time / max(self._cost(), 1e-9)), PHASES + 1))
+        if count == 1:
+            return frozenset((PHASES,))
         between = [_BETWEEN[(self._turn + n) % len(_BETWEEN)] for n in range(count - 2)]
         self._turn += count - 2
         return frozenset((0, PHASES, *between))

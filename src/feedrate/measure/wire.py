@@ -182,9 +182,11 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     how many it gave in that pass, ``items`` how many in all passes. ``length`` is how many batches
     the pass should have, where that is known. With ``is_end`` it has given all it will. No other
     mark follows one that ``is_last``.
-    ``workers`` are the pids of the loader's own, ``None`` where that cannot be told.
+    ``workers`` are the pids of the loader's own, ``None`` where that cannot be told, and ``forked``
+    whether they began with this process's pages.
     ``device_free`` is what the device has left in bytes. ``carried`` and ``indices`` are what was
-    seen of batches and of the sampler by then.
+    seen of batches and of the sampler by then. ``stood`` is how many seconds the loop has stood
+    still at the marks before this one.
     """
 
     loader: int
@@ -195,10 +197,12 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     is_end: bool
     is_last: bool = False
     workers: tuple[int, ...] | None = None
+    forked: bool = False
     device: DeviceReading | None = None
     device_free: int | None = None
     carried: BatchCarried | None = None
     indices: IndexList | None = None
+    stood: float = 0.0
 
 
 class Examined(msgspec.Struct, frozen=True, kw_only=True, tag=True):
