@@ -77,6 +77,7 @@ MAY_IMPORT_TORCH = {
     "feedrate.experiments.download",
     "feedrate.experiments.fashion_mnist",
     "feedrate.experiments.photo_training",
+    "feedrate.experiments.steady_step",
 }
 TORCH = {"torch", "torchvision"}
 
