@@ -345,13 +345,18 @@ def test_a_killed_parent_leaves_nothing(name: str):
         wait_until(lambda: not any(_alive(p) for p in tree), 10)
 
 
-def test_a_killed_child_leaves_no_workers():
-    with parent(spec("sleeps")) as (process, pid):
+def test_a_killed_child_leaves_no_workers_and_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with parent(spec("sleeps_with_scratch")) as (process, pid):
+        assert len(list(tmp_path.glob("feedrate-causes-*/seen.json"))) == 1
         tree = _tree(process)
         os.kill(pid, signal.SIGKILL)
         assert process.stdout is not None
         wait_until(lambda: process.stdout.readline() == "ended killed\n")  # type: ignore[union-attr]
         assert not any(_alive(p) for p in tree)
+        assert not list(tmp_path.glob("feedrate-*"))
 
 
 def test_a_killed_keeper_leaves_nothing():

@@ -82,6 +82,13 @@ def sleeps():
     return DataLoader(Sleeps(), batch_size=8)
 
 
+def sleeps_with_scratch():
+    from feedrate.measure.scratch import make_scratch
+
+    (make_scratch("causes") / "seen.json").write_text("{}")
+    return sleeps()
+
+
 def returns_nothing():
     return DataLoader(Returns(), batch_size=8)
 

@@ -26,6 +26,7 @@ from feedrate.host.files import SystemReader
 from feedrate.host.processes import list_descendants
 from feedrate.host.shared_files import remove_abandoned
 from feedrate.host.socket_folders import remove_abandoned_folders
+from feedrate.measure.scratch import remove_scratch
 from feedrate.measure.wire import GO, STOP
 
 AVAILABLE = hasattr(os, "fork")
@@ -109,6 +110,7 @@ class _Keeper:
         self._end_leftovers(LEFTOVER_SECONDS)
         remove_abandoned(self._started)
         remove_abandoned_folders(self._started)
+        remove_scratch()
         return status
 
     def _hand_on(self, answer: bytes) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Callable
 from multiprocessing.util import Finalize
 from pathlib import Path
@@ -20,9 +19,9 @@ import msgspec
 
 from feedrate.measure.causes.inspecting import Inspecting, make_inspector
 from feedrate.measure.causes.inspection import Inspection
+from feedrate.measure.scratch import make_scratch
 from feedrate.memory_records import GrowthCause
 
-_PREFIX = "feedrate-causes-"
 _SUFFIX = ".json"
 
 
@@ -92,6 +91,7 @@ class InspectingCollate:
             epoch_items=self._epoch_items,
             expected=self._expected,
             memray=self._memray,
+            folder=Path(self._folder),
         )
         if self._memray:
             # it tells only at its end, which comes with the epoch where workers do not stay
@@ -119,7 +119,7 @@ class WorkerProbe:
         memray: bool,
     ) -> None:
         self._process = f"worker {worker}"
-        self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._folder = make_scratch("causes")
         self._loader = loader
         self._original = loader.collate_fn
         loader.collate_fn = InspectingCollate(

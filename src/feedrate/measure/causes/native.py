@@ -10,8 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
-import shutil
-import tempfile
+import os
 import threading
 import time
 import tracemalloc
@@ -23,6 +22,7 @@ from typing import Any, Protocol
 from feedrate.analysis.causes import Place
 from feedrate.measure.causes.inspection import Inspection
 from feedrate.measure.causes.lines import Lines
+from feedrate.measure.scratch import make_scratch
 from feedrate.memory_records import Cause, GrowthCause
 
 SECONDS = 5.0
@@ -122,14 +122,17 @@ class NativeInspector:
         seconds: float,
         *,
         epoch_items: float | None = None,
+        folder: Path | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        """Watch; memray's records are a file in ``folder`` meanwhile, or in one of their own."""
         self.is_over = False
         self.inspection = Inspection(process=process, growth=_growth(process, 0), is_complete=False)
         self._seconds = min(seconds, SECONDS)
         self._epoch_items = epoch_items
         self._clock = clock
-        self._folder: Path | None = None
+        self._folder = folder
+        self._records: Path | None = None
         self._tracker: Any = None
         self._started = 0.0
         self._items = self._calls = self._epochs = self._epoch_begin = 0
@@ -163,8 +166,9 @@ class NativeInspector:
 
     def _start(self) -> None:
         memray = importlib.import_module("memray")
-        self._folder = Path(tempfile.mkdtemp(prefix="feedrate-memray-"))
-        self._tracker = memray.Tracker(self._folder / "allocations", native_traces=True)
+        folder = self._folder or make_scratch("memray")
+        self._records = folder / f"{os.getpid()}.allocations"
+        self._tracker = memray.Tracker(self._records, native_traces=True)
         # memray leaves out as many outer frames as there are where it is started: in a thread of
         # its own there are none, and the user's lines are all told
         start = threading.Thread(target=self._tracker.__enter__)
@@ -176,14 +180,16 @@ class NativeInspector:
         memray = importlib.import_module("memray")
         self.is_over = True
         self._tracker.__exit__(None, None, None)
-        assert self._folder is not None
+        assert self._records is not None
         seconds = self._clock() - self._started
         try:
-            with contextlib.closing(memray.FileReader(self._folder / "allocations")) as reader:
+            with contextlib.closing(memray.FileReader(self._records)) as reader:
                 records = reader.get_leaked_allocation_records(merge_threads=True)
                 kept = kept_by_c(records, Lines(), self._calls)
         finally:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._records.unlink(missing_ok=True)
+            if self._folder is None:
+                self._records.parent.rmdir()
         self.inspection = self._told(kept, seconds, is_complete=is_complete)
 
     def _told(self, kept: Sequence[Kept], seconds: float, *, is_complete: bool) -> Inspection:
