@@ -1,9 +1,10 @@
 """Puts this machine's sweep beside the published one: ``python benchmarks/published.py``.
 
 Reads results/published.json, which ``feedrate bench fashion-mnist`` made, and the published
-figures in reference/published_sweep.json; writes published.md. Every figure on the page comes from
-one of the two files. Held against the published figures is torch's loader; where feedrate's was
-measured too (``--loaders torch,feedrate``), a section of its own shows it.
+figures in reference/published_sweep.json; writes published.md. Held against the published figures
+is torch's loader; what feedrate's did beside it has a section of its own, from
+results/published_loaders.json (``--loaders torch,feedrate --workers 0,1,2``). Every figure on the
+page comes from one of the three files.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ from feedrate.records import Metadata, Suite
 
 HERE = Path(__file__).parent
 RESULT = HERE / "results" / "published.json"
+BOTH = HERE / "results" / "published_loaders.json"
 PAGE = HERE / "published.md"
 ABOUT = (
-    "Made by `python benchmarks/published.py` from `benchmarks/results/published.json` and "
+    "Made by `python benchmarks/published.py` from `benchmarks/results/published.json`, "
+    "`benchmarks/results/published_loaders.json` and "
     "`benchmarks/reference/published_sweep.json`. Rates are those of warm epochs, in images/s: the "
     "epoch after the first, on the same workers. Several runs are given as median (min–max)."
 )
@@ -45,8 +48,8 @@ Row = Sequence[str]
 WORDS, FIGURES = "---", "---:"  # how Markdown says: to the left, to the right
 
 
-def render(suite: Suite, published: figures.Published) -> str:
-    """Return the page as Markdown."""
+def render(suite: Suite, published: figures.Published, both: Suite | None = None) -> str:
+    """Return the page as Markdown; ``both`` is the run of both loaders, where it is another."""
     measured = {condition.name: condition for condition in loaders.torchs(suite)}
     parts = [
         "# The published worker sweep, and the same on another machine",
@@ -63,7 +66,7 @@ def render(suite: Suite, published: figures.Published) -> str:
     parts += [
         "## Conclusions",
         _conclusions(measured, published),
-        loaders.beside(suite),
+        loaders.beside(both or suite),
         "## What differs, and why",
         "\n".join(f"- {line}" for line in differences.explain(suite, published)),
     ]
@@ -261,14 +264,16 @@ def _table(head: Row, rows: Iterable[Row], align: str = FIGURES) -> str:
 def main() -> int:
     """Write the page and return the exit status."""
     try:
-        suite = store.load(RESULT)
+        suite, both = store.load(RESULT), store.load(BOTH)
     except FeedrateError as error:
         print(
-            f"{error}\nMake it with: feedrate bench fashion-mnist --data-dir DIR --output {RESULT}",
+            f"{error}\nMake it with: feedrate bench fashion-mnist --data-dir DIR --output {RESULT}"
+            f"\nand: feedrate bench fashion-mnist --data-dir DIR --loaders torch,feedrate "
+            f"--workers 0,1,2 --output {BOTH}",
             file=sys.stderr,
         )
         return error.exit_code
-    PAGE.write_text(render(suite, figures.read()), encoding="utf-8")
+    PAGE.write_text(render(suite, figures.read(), both), encoding="utf-8")
     print(PAGE)
     return 0
 

@@ -31,7 +31,13 @@ def beside(suite: Suite) -> str:
     parts = [text for condition in conditions(suite) for text in _of_condition(condition)]
     if not parts:
         return ""
-    return "\n\n".join(["## The same with feedrate's loader", *parts])
+    made = suite.metadata
+    about = (
+        f"Both in turns, in one run: {made.started_at}, {made.cpu}, "
+        f"{units.number(made.usable_cpus)} usable CPUs, torch {made.torch_version}, feedrate "
+        f"{made.feedrate_version}."
+    )
+    return "\n\n".join(["## The same with feedrate's loader", about, *parts])
 
 
 def _of_condition(condition: Condition) -> Iterator[str]:

@@ -182,7 +182,9 @@ def test_the_command_writes_the_page(
     page: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
 ) -> None:
     monkeypatch.setattr(page, "RESULT", tmp_path / "published.json")
+    monkeypatch.setattr(page, "BOTH", tmp_path / "published_loaders.json")
     monkeypatch.setattr(page, "PAGE", tmp_path / "published.md")
+    store.save(with_both(), tmp_path / "published_loaders.json")
     assert page.main() == 6
     assert "feedrate bench fashion-mnist" in capsys.readouterr().err
     store.save(measured(), tmp_path / "published.json")
@@ -227,6 +229,11 @@ def test_only_torchs_loader_is_held_against_the_published_figures(
     section = both[both.index("## The same with feedrate's loader") : both.index("## What differs")]
     assert both.replace(section, "") == alone
     assert "feedrate's loader" not in alone
+
+
+def test_feedrates_loader_may_be_in_a_run_of_its_own(page: ModuleType, figures: Any) -> None:
+    one = page.render(with_both(), figures.read())
+    assert page.render(measured(), figures.read(), with_both()) == one
 
 
 def test_feedrates_loader_stands_beside_torchs(page: ModuleType, figures: Any) -> None:
