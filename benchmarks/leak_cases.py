@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).parent
-TARGETS, PATTERN_TARGETS = "leak_targets.py", "leak_patterns.py"
+TARGETS, STEPS, PATTERN_TARGETS = "leak_targets.py", "leak_steps.py", "leak_patterns.py"
 SHM_PREFIX = "feedrate-leak-target-"
 _KIB = 1024
 
 OF_WORKERS = "memory.worker_growth"
 OF_MAIN = "memory.main_step_growth"
 OF_DATASET = "memory.dataset_cache_growth"
+OPEN_IN_MAIN = "memory.fd_growth_main"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ class Fault:
         code: the finding that is to come; in a loop without workers ``alone``, where that differs.
         also: findings that are right beside it.
         sizes: the bytes that it keeps of each item.
-        has_line: Python allocates what grows, in the line marked with ``mark``, else the name.
+        has_line: Python allocates what grows, in the line that is marked.
+        file: where its factory is.
         methods: the ways of starting workers that show it; all where it is empty.
         needs_workers: it cannot happen without, or ends with the first epoch.
     """
@@ -66,7 +68,7 @@ class Fault:
     also: tuple[str, ...] = ()
     sizes: tuple[int, ...] = (2 * _KIB,)
     has_line: bool = True
-    mark: str = ""
+    file: str = TARGETS
     methods: tuple[str, ...] = ()
     needs_workers: bool = False
 
@@ -84,8 +86,8 @@ class Fault:
         """Return the number of the line that allocates, ``None`` where Python does not."""
         if not self.has_line:
             return None
-        lines = (HERE / TARGETS).read_text("utf-8").splitlines()
-        mark = re.compile(rf"# here: {self.mark or self.name}( |$)")
+        lines = (HERE / self.file).read_text("utf-8").splitlines()
+        mark = re.compile(rf"# here: {self.name}( |$)")
         (found,) = (number for number, text in enumerate(lines, 1) if mark.search(text))
         return found
 
@@ -100,7 +102,7 @@ class Pattern:
 
 _RATES = (200, 2 * _KIB, 32 * _KIB)
 
-FAULTS = (
+_DATASET_FAULTS = (
     Fault("global_list", "a global list grows in each worker", OF_WORKERS, OF_MAIN, sizes=_RATES),
     Fault("dataset_list", "a list of the dataset grows", OF_DATASET, sizes=_RATES),
     Fault(
@@ -143,20 +145,22 @@ FAULTS = (
         methods=("fork",),
         needs_workers=True,
     ),
+)
+
+_STEP_FAULTS = (
     Fault("kept_numbers", "the step keeps a record of each item", OF_MAIN, sizes=_RATES),
     Fault(
         "kept_batches",
         "the step keeps batches",
         OF_MAIN,
-        also=("memory.fd_growth_main",),
+        also=(OPEN_IN_MAIN,),
         has_line=False,
     ),
-    Fault("kept_losses", "the step keeps losses with their graph", OF_MAIN),
-    Fault("growing_graph", "a sum of losses: its graph grows", OF_MAIN),
+    # A graph keeps the batch that it was made from, which has a descriptor.
+    Fault("kept_losses", "the step keeps losses with their graph", OF_MAIN, also=(OPEN_IN_MAIN,)),
+    Fault("growing_graph", "a sum of losses: its graph grows", OF_MAIN, also=(OPEN_IN_MAIN,)),
     Fault("callbacks", "a hook is registered in each step", OF_MAIN),
-    Fault(
-        "cycles_in_main", "cycles in the step, the collector off", "memory.cycles", mark="cycles"
-    ),
+    Fault("cycles_in_main", "cycles in the step, the collector off", "memory.cycles"),
     Fault(
         "native_in_main",
         "the step calls a C library that does not free",
@@ -168,7 +172,7 @@ FAULTS = (
         "kept_iterators",
         "iterators are kept, one in 40 steps",
         "memory.workers_pile_up",
-        also=("memory.fd_growth_main", OF_MAIN, "memory.shm_growth"),
+        also=(OPEN_IN_MAIN, OF_MAIN, "memory.shm_growth"),
         has_line=False,
     ),
     Fault(
@@ -186,6 +190,8 @@ FAULTS = (
         needs_workers=True,
     ),
 )
+
+FAULTS = (*_DATASET_FAULTS, *(replace(each, file=STEPS) for each in _STEP_FAULTS))
 
 PATTERNS = (
     Pattern("still", "nothing is kept"),

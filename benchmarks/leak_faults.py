@@ -26,7 +26,6 @@ from leak_cases import (
     PATTERN_TARGETS,
     PATTERNS,
     SHM_PREFIX,
-    TARGETS,
     WAYS,
     Case,
     Way,
@@ -73,7 +72,7 @@ def main(words: Sequence[str] | None = None) -> int:
 def run(case: Case) -> Result:
     """Watch one target."""
     fault = _FAULTS.get(case.name)
-    file = HERE / (PATTERN_TARGETS if fault is None else TARGETS)
+    file = HERE / (PATTERN_TARGETS if fault is None else fault.file)
     way = case.way
     os.environ[_SETUP] = f"{way.method or 'fork'} {way.workers} {int(way.kept)} {case.size}"
     begin = time.perf_counter()

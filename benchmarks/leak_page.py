@@ -62,7 +62,9 @@ INFORMATION = frozenset({"memory.allocator_pages"})
 
 def has_line(result: Result) -> bool:
     """Tell whether the line is right; true where there is none to be told."""
-    return result.line is None or result.place == f"leak_targets.py:{result.line}"
+    if result.line is None:
+        return True
+    return result.place == f"{_NAMES[result.name].file}:{result.line}"
 
 
 def is_right(result: Result) -> bool:
@@ -108,7 +110,7 @@ _ABOUT_FAULTS = (
     "A cell says whether the kind was right (✓) and no other was reported beside it, the line that "
     "allocates it (L; – where Python allocates nothing), after how many epochs the verdict came "
     "and how many seconds the watch and the whole took, the second pass included. An empty cell "
-    "was not run."
+    "was not run yet. Seconds are as seen, on a machine that did other work meanwhile."
 )
 _ABOUT_PATTERNS = "False alarms of all runs, and the median of the epochs and seconds of a watch."
 

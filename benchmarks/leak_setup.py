@@ -6,6 +6,7 @@ What is asked for is read from the environment: ``LEAK_SETUP`` is "METHOD WORKER
 
 from __future__ import annotations
 
+import ctypes
 import os
 import time
 from collections.abc import Callable
@@ -23,6 +24,13 @@ _SMALL = 1000
 
 Batch = Any
 Step = Callable[[Batch], object]
+
+malloc = ctypes.CDLL(None).malloc
+malloc.restype = ctypes.c_void_p
+malloc.argtypes = [ctypes.c_size_t]
+realloc = ctypes.CDLL(None).realloc
+realloc.restype = ctypes.c_void_p
+realloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,17 +105,16 @@ def test_the_page_counts_what_was_run_and_names_what_was_wrong(page: Any) -> Non
 
 
 def test_each_fault_that_python_allocates_has_one_marked_line(cases: Any) -> None:
-    lines = (BENCHMARKS / "leak_targets.py").read_text("utf-8").splitlines()
     for fault in cases.FAULTS:
+        lines = (BENCHMARKS / fault.file).read_text("utf-8").splitlines()
         if (number := fault.line()) is not None:
             assert "# here: " in lines[number - 1]
 
 
 def test_each_case_has_its_factory(cases: Any) -> None:
-    for file, named in (("leak_targets", cases.FAULTS), ("leak_patterns", cases.PATTERNS)):
-        text = (BENCHMARKS / f"{file}.py").read_text("utf-8")
-        for each in named:
-            assert f"def {each.name}() -> Any:" in text
+    files = {each.name: each.file for each in cases.FAULTS}
+    for name, file in (files | {each.name: "leak_patterns.py" for each in cases.PATTERNS}).items():
+        assert f"def {name}() -> Any:" in (BENCHMARKS / file).read_text("utf-8")
 
 
 def test_faults_are_injected_where_they_can_happen(cases: Any) -> None:
