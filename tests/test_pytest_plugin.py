@@ -108,6 +108,54 @@ def test_it(feedrate_leaks, monkeypatch):
     assert answer.returncode == 0, answer.stdout
 
 
+LOADERS = """
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Items(Dataset):
+    def __init__(self, kept):
+        self.kept, self.held = kept, []
+
+    def __len__(self):
+        return 400
+
+    def __getitem__(self, index):
+        self.held.append(bytes(self.kept))
+        if not self.kept:
+            self.held.clear()
+        return torch.full((8,), float(index))
+
+def leaking():
+    return DataLoader(Items(10_000), batch_size=20)
+
+def clean():
+    return DataLoader(Items(0), batch_size=20)
+
+def test_it_leaks(feedrate_leaks):
+    feedrate_leaks(leaking, epochs=12, seconds=60)
+
+def test_it_is_clean(feedrate_leaks):
+    feedrate_leaks(clean, epochs=12, seconds=60)
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what is a process's own")
+def test_a_leak_fails_with_its_report_and_a_clean_loader_passes(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    answer = run_pytest(tmp_path, LOADERS, "-p", PLUGIN)
+    assert answer.returncode == 1, answer.stdout
+    assert "1 failed, 1 passed" in answer.stdout
+    assert "test_it.py::test_it_leaks" in answer.stdout
+    line = next(n for n, text in enumerate(LOADERS.splitlines(), 1) if "held.append" in text)
+    assert f"test_it.py:{line}, held by dataset.held" in answer.stdout
+    assert "INTERNALERROR" not in answer.stdout
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".py"] in (
+        [],
+        ["__pycache__"],
+    )
+
+
 def test_the_plugin_loads_nothing_heavy(tmp_path: Path) -> None:
     source = """
 import sys

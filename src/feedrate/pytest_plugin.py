@@ -1,7 +1,7 @@
 """The pytest fixture ``feedrate_leaks``: a test that fails when the memory of a loop grows.
 
 def test_loader(feedrate_leaks):
-    feedrate_leaks(make_loader, epochs=5)
+    feedrate_leaks(make_loader)
 
 pytest loads this with every test run, so nothing is imported until a test asks for the fixture.
 Turn it off with ``-p no:feedrate``.

@@ -6,13 +6,17 @@ import os
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from feedrate import check_leaks, leak_api
+from feedrate.analysis.standing import standing
+from feedrate.analysis.watched import watched_run
 from feedrate.errors import TargetError
 from feedrate.leak_api import LeakSuite, check_asked
 from feedrate.measure import second_pass
 from feedrate.measure.asked import asked
+from feedrate.memory_records import MemoryRoom
 
 pytestmark = [
     pytest.mark.torch,
@@ -29,13 +33,13 @@ def first_pass_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leak_api, "suspects", lambda watch: ())
 
 
-def check(name: str, epochs: int = 24) -> LeakSuite:
+def check(name: str, epochs: int = 24, max_batches: int | None = None) -> LeakSuite:
     """Watch a factory's loader; all of the time may be spent on looking, so that it is short."""
     return check_asked(
         asked(f"{FACTORIES}:{name}"),
         epochs=epochs,
         seconds=60.0,
-        max_batches=None,
+        max_batches=max_batches,
         workers=None,
         loader=None,
         step_ms=None,
@@ -122,6 +126,70 @@ def test_a_script_is_watched_while_it_trains(tmp_path: Path) -> None:
     (run,) = suite.benchmarks[0].runs
     assert run.training_loader == 0
     assert len(run.loaders) == 2
+
+
+def told(suite: LeakSuite) -> dict[str, str]:
+    return {finding.code: finding.title for finding in suite.findings}
+
+
+@pytest.mark.usefixtures("first_pass_only")
+def test_a_deep_queue_and_a_long_list_of_indices() -> None:
+    suite = check("a_deep_queue_of_shuffled_frames", epochs=1, max_batches=10)
+    assert "2,500,000 indices" in told(suite)["memory.sampler_list"]
+    run = watched_run(suite)
+    assert run is not None
+    assert suite.watch is not None
+    tight = msgspec.structs.replace(suite.watch, room=MemoryRoom(shm=64 * 2**20))
+    titles = {each.code: each.title for each in standing(run, tight)}
+    # 2 workers × 8 batches of 9 half mebibytes
+    assert "72.0 MiB" in titles["memory.prefetch_queue"]
+    assert "of the 136 MiB of /dev/shm" in titles["memory.prefetch_queue"]
+
+
+def script_with(tmp_path: Path, *lines: str) -> Path:
+    """Write a script that trains from one loader and has another one, ``others``."""
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {os.fspath(TARGETS)!r})\n"
+        "import torch\n"
+        "from torch.utils.data import DataLoader\n"
+        "from training import Numbers, Trainer\n"
+        "torch.set_num_threads(1)\n"
+        "trainer, kept = Trainer(), []\n"
+        "loader = DataLoader(Numbers(80), batch_size=4)\n" + "".join(f"{line}\n" for line in lines)
+    )
+    return script
+
+
+@pytest.mark.usefixtures("first_pass_only")
+def test_workers_of_a_validation_that_stay_are_told(tmp_path: Path) -> None:
+    lines = (
+        "def hold(worker):",
+        "    kept.append(bytearray(20 * 2**20))",
+        "others = DataLoader(Numbers(8), batch_size=4, num_workers=1, worker_init_fn=hold,",
+        "                    persistent_workers=True)",
+        "for epoch in range(3):",
+        "    trainer.test(others)",
+        "    for batch in loader:",
+        "        trainer.step(batch)",
+    )
+    title = told(check_leaks(script_with(tmp_path, *lines), epochs=3))["memory.idle_workers"]
+    assert title.startswith("1 worker of another loader")
+
+
+@pytest.mark.usefixtures("first_pass_only")
+def test_iterators_that_are_kept_keep_their_workers(tmp_path: Path) -> None:
+    lines = (
+        "others = DataLoader(Numbers(80), batch_size=4, num_workers=1)",
+        "for epoch in range(14):",
+        "    kept.append(iter(others))",
+        "    next(kept[-1])",
+        "    for batch in loader:",
+        "        trainer.step(batch)",
+    )
+    suite = check_leaks(script_with(tmp_path, *lines), epochs=14)
+    assert growth_per_item(suite, "memory.workers_pile_up") == pytest.approx(1 / 80, rel=0.1)
 
 
 def test_a_factory_that_fails_says_why() -> None:

@@ -27,6 +27,16 @@ class Keeps(Dataset):
         return torch.full((8,), float(index))
 
 
+class Frames(Dataset):
+    """More indices than anybody wants in a list, and items of half a mebibyte."""
+
+    def __len__(self):
+        return 2_500_000
+
+    def __getitem__(self, index):
+        return torch.zeros(2**19, dtype=torch.uint8)
+
+
 def keep_batch(batch):
     KEPT.append(bytes(200 * len(batch)))
 
@@ -53,6 +63,10 @@ def a_bounded_cache():
 
 def still():
     return _loader(0, workers=0)
+
+
+def a_deep_queue_of_shuffled_frames():
+    return DataLoader(Frames(), batch_size=9, shuffle=True, num_workers=2, prefetch_factor=8)
 
 
 def breaks():
