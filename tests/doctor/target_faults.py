@@ -17,6 +17,7 @@ from doctor.target_builders import (
 )
 from feedrate.doctor.target_facts import TargetFacts
 from feedrate.measure.examined import (
+    BadItem,
     Begun,
     Copies,
     Handle,
@@ -182,6 +183,22 @@ FAULTS: dict[str, tuple[Callable[[], TargetFacts], str, str]] = {
         lambda: make_target(items=make_items(longest=0.5, longest_again=0.4)),
         "speed.head_of_line",
         "info",
+    ),
+    "item that does not come, and no time for the loop": (
+        lambda: make_target(
+            loop=None, items=None, bad_item=BadItem(index=21, end="hung", seconds=4.3)
+        ),
+        "crash.worker_stuck",
+        "warning",
+    ),
+    "item that dies, and no time for the loop": (
+        lambda: make_target(
+            loop=None,
+            items=None,
+            bad_item=BadItem(index=21, end="died", headline="SIGSEGV", text="SIGSEGV"),
+        ),
+        "crash.worker_segfault",
+        "error",
     ),
     "queries": (
         lambda: make_target(
@@ -472,6 +489,9 @@ QUIET: dict[str, Callable[[], TargetFacts]] = {
         setup=make_setup(loader={"persistent_workers": False}),
         starts=Starts(own=1.5, kept=0.02),
         others=0.5,
+    ),
+    "a slow item that was read once while other programs have the CPUs": lambda: make_target(
+        items=make_items(longest=0.5, longest_again=0.5), others=0.5
     ),
     "waiting for slow workers": lambda: make_target(
         loop=msgspec.structs.replace(SLOW, wait_cpu_share=0.05)

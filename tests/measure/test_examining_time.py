@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from feedrate.measure.examined import Handles, Part, SamplerCost, Setup, Untried
 from feedrate.measure.examining.examiner import Examiner
 from feedrate.measure.examining.forecast import SHORTEST_WINDOW, WINDOW_SECONDS, Forecast
+from feedrate.measure.examining.probe import AVAILABLE, run_probe
 from feedrate.measure.examining.running import read_setup
 
 pytestmark = pytest.mark.torch
@@ -128,3 +130,21 @@ def test_epochs_that_end_within_the_windows_start_their_workers_again() -> None:
 def test_what_waits_comes_at_the_workers_pace_once_and_then_at_the_steps() -> None:
     slow = forecast(batch=0.2, queued=(4, 16), speedup=4.0, step=0.01, starts=(0.0, 0.0))
     assert slow.needs(20.0) == pytest.approx(0.8 + 0.8 + 20 * 0.01 + 4 * WINDOW_SECONDS)
+
+
+@pytest.mark.skipif(not AVAILABLE, reason="there are no probes without fork")
+def test_a_probe_that_stands_far_longer_than_before_is_stuck() -> None:
+    def stuck(_: Any, place: Any) -> None:
+        for number in range(20):
+            place.at = number
+            time.sleep(60 if number == 12 else 0.001)
+
+    def slow(_: Any, place: Any) -> None:
+        for number in range(20):
+            place.at = number
+            time.sleep(60)
+
+    told = run_probe(stuck, 20.0, stall=2.0)
+    assert (told.end, told.at, told.passed, told.is_stuck) == ("hung", 12, 12, True)
+    told = run_probe(slow, 20.0, stall=0.3)
+    assert (told.end, told.at, told.passed, told.is_stuck) == ("hung", 0, 0, False)

@@ -22,6 +22,12 @@ _BY_KIND = {
     "no_batches": "correctness.no_batches",
 }
 """The codes of errors whose text is not known, by what became of the process."""
+_BY_SIGNAL = {
+    "SIGSEGV": "crash.worker_segfault",
+    "SIGABRT": "crash.worker_abort",
+    "SIGKILL": "crash.worker_sigkill",
+    "SIGBUS": "crash.shm_exhausted",
+}
 _HANGS = ("hang-in-item", "hang-nobody-works", "hang-after-fork", "hang-at-start")
 """What the stacks of a script may show that had no batch; where its main process waits for one."""
 _SIZES = ("crash.collate_size", "crash.collate_type")
@@ -32,7 +38,9 @@ def _failing(facts: DoctorFacts) -> Finding | None:
     if target is None:
         return None
     error = target.broken.error if target.broken is not None else target.error
-    if error is None or error.kind == "interrupted":
+    if error is None:
+        return _read_alone(facts, target)
+    if error.kind == "interrupted":
         return None
     if error is target.error and error.kind == "timeout":
         return _silent(facts, target, error)
@@ -62,6 +70,24 @@ def _explained(facts: DoctorFacts, target: TargetFacts, error: RunError) -> Find
         machine=finding.machine,
         evidence=(*finding.evidence, *_item_evidence(target)),
         quote=quote(finding.quote),
+    )
+
+
+def _read_alone(facts: DoctorFacts, target: TargetFacts) -> Finding | None:
+    """Say what an item did that was read alone, where there was no time to iterate the loader."""
+    bad = target.bad_item
+    if bad is None:
+        return None
+    known = _best(explain_text(bad.text, Facts(facts.machine.host))) if bad.text else None
+    code = {"hung": "crash.worker_stuck", "died": _BY_SIGNAL.get(bad.headline, "crash.worker_exit")}
+    fallback = code.get(bad.end, "crash.exception")
+    return found(
+        known.code if known is not None and known.code != "unknown" else fallback,
+        "warning" if bad.end == "hung" else "error",
+        f"item {bad.index} {_did(bad)}, read alone; there was no time left to iterate the loader",
+        why="the worker that gets it comes to the same, and the batches behind it wait",
+        remedy="look at that item and the file that it reads; give doctor more time: --budget 2m",
+        evidence=_item_evidence(target),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from feedrate import units
 from feedrate.doctor.target_check import figure, found, of_target
 from feedrate.doctor.target_facts import TargetFacts
+from feedrate.doctor.target_trials import is_noisy
 from feedrate.measure.examined import Items, Leaf
 from feedrate.records import Evidence, Finding
 
@@ -98,6 +99,8 @@ def _slow(target: TargetFacts) -> Finding | None:
         return None
     if min(items.longest, items.longest_again) < max(_SLOW_SECONDS, _SLOW * items.median):
         return None
+    if is_noisy(target) and items.longest_again >= items.longest:
+        return None  # it was not read again, and other programs had the CPUs
     return found(
         "speed.head_of_line",
         "info",

@@ -286,9 +286,12 @@ class Examiner:
         return slow or (broken.starting and (broken.busy or starts))
 
     def _find_culprit(self) -> None:
-        if self._is_slow or (self._suspect is None and self.left() < 0.5):
+        suspect = self._suspect
+        if self._is_slow and (suspect is None or (suspect.end == "hung" and not suspect.is_stuck)):
+            return
+        if suspect is None and self.left() < 0.5:
             return
         median = self.items.median if self.items is not None else 0.0
-        bad = find_culprit(self.loader, self._suspect, median, self.left())
+        bad = find_culprit(self.loader, suspect, median, self.left())
         if bad is not None:
             self.tell(bad)

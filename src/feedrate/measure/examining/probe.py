@@ -28,6 +28,9 @@ from feedrate.measure.examined import Part
 
 AVAILABLE = hasattr(os, "fork")
 
+_ENOUGH, _FAR = 3, 20.0
+"""After so many places, and so many times as long as in one of them, a probe is stuck."""
+
 _decoder: msgspec.json.Decoder[Part] = msgspec.json.Decoder(Part)
 
 
@@ -35,7 +38,7 @@ class Place:
     """Where a probe stands: a number that its maker can read even if it has died."""
 
     def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, 16)
+        self._memory = mmap.mmap(-1, 24)
         self.at = -1
 
     @property
@@ -45,7 +48,12 @@ class Place:
 
     @at.setter
     def at(self, number: int) -> None:
-        self._memory[:16] = struct.pack("qd", number, time.monotonic())
+        self._memory[:24] = struct.pack("qdq", number, time.monotonic(), self.moves + 1)
+
+    @property
+    def moves(self) -> int:
+        """Return how often it was set, the start included."""
+        return int(struct.unpack("q", self._memory[16:24])[0])
 
     @property
     def since(self) -> float:
@@ -61,8 +69,8 @@ Work = Callable[[Tell, Place], None]
 class Told:
     """What a probe told, and how it ended.
 
-    ``at`` is where it stood last, for ``stood`` seconds. ``text`` is the traceback of one that
-    raised, or the signal that it died of.
+    ``at`` is where it stood last, for ``stood`` seconds, after ``passed`` places that it left.
+    ``text`` is the traceback of one that raised, or the signal that it died of.
     """
 
     parts: tuple[Part, ...]
@@ -72,6 +80,14 @@ class Told:
     headline: str = ""
     seconds: float = 0.0
     stood: float = 0.0
+    passed: int = 0
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it stood in one place far longer than in those before."""
+        if self.end != "hung" or self.passed < _ENOUGH:
+            return False
+        return self.stood > _FAR * (self.seconds - self.stood) / self.passed
 
 
 def run_probe(work: Work, seconds: float, stall: float = math.inf) -> Told:
@@ -107,7 +123,8 @@ def run_probe(work: Work, seconds: float, stall: float = math.inf) -> Told:
             else:
                 parts.append(_decoder.decode(line))
     if not ended:
-        return Told(tuple(parts), "hung", place.at, seconds=took, stood=stood)
+        passed = max(0, place.moves - 2)
+        return Told(tuple(parts), "hung", place.at, seconds=took, stood=stood, passed=passed)
     if raised:
         return Told(tuple(parts), "raised", place.at, raised[2], raised[1], took)
     if os.WIFSIGNALED(status):
