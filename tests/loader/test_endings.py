@@ -22,7 +22,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import elastic_datasets as ds
-from test_elastic import numbers
+from test_elastic import let_go, numbers
 from torch.utils.data import DataLoader as TorchLoader
 from torch.utils.data import Dataset
 
@@ -61,7 +61,10 @@ class SlowOnce(ds.Numbers):
 
 @pytest.mark.parametrize("persistent", [False, True])
 @pytest.mark.usefixtures("ctrl_c_raises")
-def test_ctrl_c_while_it_waits_and_then_another_epoch(persistent: bool, tmp_path: Path) -> None:
+def test_ctrl_c_while_it_waits_and_then_another_epoch(
+    persistent: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("feedrate.loader.crew.JOIN_SECONDS", 0.5)  # one will not end by then
     mark = tmp_path / "mark"
     mark.touch()
     loader = DataLoader(SlowOnce(mark), batch_size=4, num_workers=2, persistent_workers=persistent)
@@ -171,6 +174,7 @@ def test_a_loader_with_workers_in_a_worker_is_refused_as_torchs_is() -> None:
         with pytest.raises(AssertionError) as caught:
             list(kind(Nests(kind, 1), batch_size=2, num_workers=1))
         texts.append(str(caught.value).splitlines()[-1])
+        let_go(caught)
     assert texts[0] == texts[1]
     assert "daemonic processes" in texts[0]
 
