@@ -49,6 +49,17 @@ def test_more_workers_that_are_slower_are_a_sign_as_well() -> None:
     assert 1 in threads(loop)
 
 
+def test_where_workers_slow_the_loop_they_come_first() -> None:
+    def first(**changes: Any) -> LoaderSettings:
+        loop = contending(cpus=3, **changes)
+        tuned_suite(loop)
+        others = [each for each in raced(loop) if each is not None and each.num_workers != 1]
+        return others[0]
+
+    assert first().main_threads is None
+    assert first(ramp_rates={1: 30.0, 2: 35.0, 3: 33.0}).main_threads == 1
+
+
 @pytest.mark.parametrize(
     "loop",
     [

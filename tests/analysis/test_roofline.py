@@ -52,6 +52,16 @@ def test_without_workers_fetch_and_step_take_turns() -> None:
     assert ROOF.binding(0) is None
 
 
+def test_without_workers_what_was_measured_without_them_bounds() -> None:
+    slow = {"fetch_seconds": 0.03, "worker_cpu_seconds": 0.03, "main_cpu_seconds": 0.02}
+    found = roofline((level(0, 40, step=0.005), level(1, 30, **slow)), level(0, 150), cpus=2)
+    # 20 ms of waiting and the step of 5 ms, and not a worker's fetch, nor its share of the CPUs
+    assert found.at(0) == pytest.approx(40)
+    assert found.at(1) == pytest.approx(1 / 0.03)
+    quick = roofline((level(0, 40, step=0.005),), level(0, 250), cpus=2)
+    assert quick.at(0) == pytest.approx(1 / 0.024)
+
+
 def test_what_was_not_measured_bounds_nothing() -> None:
     assert Roofline(cpus=2).at(3) == math.inf
     assert Roofline(cpus=2, loop=0.01).at(0) == math.inf

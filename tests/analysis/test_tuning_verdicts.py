@@ -15,7 +15,9 @@ from feedrate.analysis.tuned import EARLIER, LOOK, RACE, RAMP, read
 from feedrate.analysis.tuning import answer, judge, recommend
 from feedrate.plan.tuning import Limits
 from feedrate.records import Benchmark, Finding, Suite
+from feedrate.report.text import suite_text
 from feedrate.settings import Budget, LoaderSettings
+from feedrate.tune_api import answered
 from tune_builders import ITEMS, Loop, make_tune, make_tuner, small_gain, tuned_suite, window
 
 LONG = 10**6
@@ -150,6 +152,29 @@ def test_workers_that_wait_for_storage_are_told_from_full_cpus() -> None:
     )
     assert "speed.load_bound" in throttled
     assert "speed.latency_bound" not in throttled  # a quota lets workers wait, and no storage
+
+
+def test_cpus_that_give_more_without_workers_are_not_the_limit() -> None:
+    # a batch costs 12 ms of a worker's time, and 40 ms of the CPUs with all that workers cost
+    loop = Loop(fetch=0.012, cpu=0.04, step=0.0005, cpus=2, ramp_to=(1, 2, 3), chosen=2)
+    assert "speed.load_bound" not in found(loop)
+    shown = " ".join(suite_text(answered(tuned_suite(loop))).split())
+    assert "next limit" not in shown
+
+
+def test_workers_that_hardly_fetch_share_nothing_that_is_full() -> None:
+    loop = Loop(fetch=0.0001, cpu=0.00005, step=0.0005, ramp_to=(1, 3), chosen=3, transport=0.002)
+    suite = tuned_suite(loop)
+    (ramp,) = (b for b in suite.benchmarks if b.part == RAMP)
+    first, last = ramp.runs[0].windows
+    assert last.wait_seconds > 0.5 * last.seconds
+    last = msgspec.structs.replace(last, fetch_seconds=0.0004)
+    run = msgspec.structs.replace(ramp.runs[0], windows=(first, last))
+    benchmarks = tuple(
+        msgspec.structs.replace(b, runs=(run,)) if b is ramp else b for b in suite.benchmarks
+    )
+    suite = msgspec.structs.replace(suite, benchmarks=benchmarks)
+    assert "speed.shared_limit" not in {finding.code for finding in judge(suite)}
 
 
 def test_a_shared_resource_is_told_by_fetches_that_get_longer_on_idle_cpus() -> None:

@@ -178,7 +178,9 @@ def candidates(tuned: Tuned) -> tuple[LoaderSettings, ...]:
         found.append(msgspec.structs.replace(first, pin_memory=True))
     if order_may_matter(tuned):
         found.append(msgspec.structs.replace(first, in_order=False))
-    found += [msgspec.structs.replace(first, main_threads=n) for n in fewer_threads(tuned)]
+    threads = [msgspec.structs.replace(first, main_threads=n) for n in fewer_threads(tuned)]
+    # workers that the loop was faster without have a chance only where it leaves them the CPUs
+    found = [*threads, *found] if _lags(tuned, chosen) else [*found, *threads]
     found += [msgspec.structs.replace(first, batch_size=n) for n in other_batch_sizes(tuned)]
     distinct: list[LoaderSettings] = []
     for each in found:
@@ -192,7 +194,12 @@ def _is_slower(tuned: Tuned, chosen: Stretch) -> bool:
 
     A ramp's levels are of another loader, which may be slower than torch's own.
     """
-    if tuned.ramped or tuned.look is None:
+    return not tuned.ramped and _lags(tuned, chosen)
+
+
+def _lags(tuned: Tuned, chosen: Stretch) -> bool:
+    """Say whether a level is slower than the user's own settings were in the look."""
+    if tuned.look is None:
         return False
     return chosen.rate < (1 - tuned.procedure.tolerance) * tuned.look.rate
 

@@ -17,6 +17,8 @@ from feedrate.records import Evidence, Finding, Severity
 _TIMES = 2.0
 _CONGESTED = 1.5
 """How many times longer a fetch takes at the highest level than at the lowest, where they share."""
+_FETCHING = 0.8
+"""Above this share of their time workers do nothing but fetch; with less they have none to lose."""
 
 
 def findings(tuned: Tuned, kind: str, against: Duel | None) -> Iterator[Finding | None]:
@@ -189,6 +191,8 @@ def _load_bound(tuned: Tuned, best: Stretch) -> Finding | None:
     roof = tuned.roof
     if roof.binding(best.level) != "cpus" or best.batch_rate < (1 - WAITS) * roof.at(best.level):
         return None
+    if is_surpassed(tuned, roof.at(best.level)):
+        return None
     return made(
         "speed.load_bound",
         f"making the batches is the limit: {roof.words('cpus', best.level)}, and the loop still "
@@ -203,6 +207,15 @@ def _load_bound(tuned: Tuned, best: Stretch) -> Finding | None:
     )
 
 
+def is_surpassed(tuned: Tuned, ceiling: float) -> bool:
+    """Say whether the loop was seen to be faster than a ceiling (batches/s), in any way.
+
+    Workers can cost so much that the CPUs give less with them than without.
+    """
+    seen = (*tuned.levels, *([tuned.look] if tuned.look is not None else []))
+    return any(each.batch_rate > ceiling for each in seen)
+
+
 def _shared_limit(tuned: Tuned) -> Finding | None:
     """Say that a resource outside the CPUs is full: fetches get longer, and CPUs stay idle."""
     fed = [each for each in tuned.levels if each.level > 0 and each.fetch]
@@ -213,7 +226,7 @@ def _shared_limit(tuned: Tuned) -> Finding | None:
     if not low.fetch or not high.fetch or cpu is None or high.fetch < _CONGESTED * low.fetch:
         return None
     busy = high.batch_rate * cpu / tuned.roof.cpus
-    if busy > IDLE_CPUS:
+    if busy > IDLE_CPUS or high.fetch * high.batch_rate < _FETCHING * high.level:
         return None
     return made(
         "speed.shared_limit",

@@ -36,6 +36,7 @@ class Roofline(msgspec.Struct, frozen=True, kw_only=True):
         worker_cpu: CPU seconds of that.
         cpu: CPU seconds a batch in all processes together, the least of all levels.
         loop: what the loop takes for a batch when the loader costs nothing.
+        alone: what it takes for fetch and step in turn, where it was measured without workers.
     """
 
     cpus: float
@@ -43,6 +44,7 @@ class Roofline(msgspec.Struct, frozen=True, kw_only=True):
     worker_cpu: float | None = None
     cpu: float | None = None
     loop: float | None = None
+    alone: float | None = None
 
     def ceiling(self, bound: Bound, level: int) -> float:
         """Return one ceiling at a level, in batches/s; infinite where nothing tells."""
@@ -55,9 +57,12 @@ class Roofline(msgspec.Struct, frozen=True, kw_only=True):
     def at(self, level: int) -> float:
         """Return the most batches/s at a level; infinite where nothing tells.
 
-        At level 0 the main process fetches and steps in turn.
+        At level 0 the main process fetches and steps in turn, and sends nothing: what workers
+        cost tells little of it where it was measured itself.
         """
         if level == 0:
+            if self.alone is not None:
+                return _over(1, self.alone)
             if self.fetch is None:
                 return math.inf
             return min(_over(1, self.fetch + (self.loop or 0.0)), self.ceiling("cpus", 0))
@@ -102,19 +107,19 @@ def roofline(levels: Sequence[Stretch], cached: Stretch | None, cpus: float) -> 
     ``levels`` ascend. Without ``cached`` the loop's own time is the mean step of the lowest level.
     """
     fed = [each for each in levels if each.level > 0]
-    first = next((each for each in fed if each.fetch), fed[0] if fed else None)
-    if first is None:
-        # without workers the wait is the fetch
-        first = next((each for each in levels if each.level == 0), None)
+    zero = next((each for each in levels if each.level == 0), None)
+    first = next((each for each in fed if each.fetch), fed[0] if fed else zero)
     if first is None:
         return Roofline(cpus=cpus, loop=_loop(cached, None))
+    loop = _loop(cached, first)
     return Roofline(
         cpus=cpus,
         fetch=_fetch(first),
         worker_cpu=first.worker_cpu,
         # the least that was seen: what a level has surpassed is no ceiling
         cpu=min((each.cpu for each in fed if each.cpu), default=first.cpu) or None,
-        loop=_loop(cached, first),
+        loop=loop,
+        alone=_alone(zero, loop) if zero is not None else None,
     )
 
 
@@ -122,7 +127,7 @@ def _fetch(first: Stretch) -> float | None:
     """Return what a batch takes a worker; where nobody timed it, from how often one came."""
     if first.fetch:
         return first.fetch
-    if first.level == 0:
+    if first.level == 0:  # there the wait is the fetch
         return first.wait or None
     waited = first.wait_share > _WAITS and first.batch_rate > 0
     return first.level / first.batch_rate if waited else None
@@ -132,6 +137,11 @@ def _loop(cached: Stretch | None, first: Stretch | None) -> float | None:
     if cached is not None and cached.batch_rate > 0:
         return 1 / cached.batch_rate
     return (first.step or None) if first is not None else None
+
+
+def _alone(zero: Stretch, loop: float | None) -> float | None:
+    """Return what a batch takes without workers: the wait for it is its fetch."""
+    return zero.wait + min(zero.step, loop or zero.step) or None
 
 
 def _over(count: float, seconds: float | None) -> float:

@@ -237,6 +237,8 @@ def _course(tuned: Tuned, found: Answer) -> list[Finding]:
     for run in tuned.runs:
         if run.error is None or run.error.kind in _NO_FAILURE or run.error.sentence in said:
             continue
+        if found.kind == "too_short" and run.error.kind == "no_batches":
+            continue  # that is the answer itself
         sentence = run.error.sentence
         said.add(sentence)
         at = broke_at(run)

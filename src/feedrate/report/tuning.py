@@ -15,6 +15,7 @@ from rich.text import Text
 from feedrate import units
 from feedrate.analysis import beside
 from feedrate.analysis.candidates import chosen_level
+from feedrate.analysis.limiting import is_surpassed
 from feedrate.analysis.race import Entry
 from feedrate.analysis.reasons import line
 from feedrate.analysis.tuned import Tuned, read
@@ -234,10 +235,13 @@ def _next_limit(tuned: Tuned, found: Answer) -> str:
     """Say what bounds the loop from here on, beyond what settings can change."""
     best = chosen_level(tuned)
     level = best.level if best is not None else 0
-    if found.duel is not None and found.kind in ("gain", "cheaper"):
-        level = found.duel.winner.settings.num_workers
+    if found.duel is not None:
+        advised = found.kind in ("gain", "cheaper")
+        level = (found.duel.winner if advised else found.duel.own).settings.num_workers
     bound = tuned.roof.binding(level)
     if bound is None or found.kind in ("nothing", "too_short", "step_bound"):
+        return ""
+    if is_surpassed(tuned, tuned.roof.at(level)):
         return ""
     return f"{tuned.roof.words(bound, level)}; {_HELP[bound]}."
 
