@@ -218,6 +218,20 @@ def test_the_look_at_which_the_child_is_told_to_end_is_a_whole_one() -> None:
     assert made[0].whole[-1]
 
 
+def test_a_watch_that_ctrl_c_ends_in_its_first_look_is_told_all_the_same() -> None:
+    def interrupted(_: MemoryLook) -> None:
+        raise KeyboardInterrupt
+
+    observer = MemoryObserver(lambda _: None, 1, ALL, interrupted, FakeEyes)
+    observer.attach(1)
+    with pytest.raises(KeyboardInterrupt):
+        observer.marked(mark(0, 1), lambda _: None)
+    watch = observer.watch(None, None)
+    assert watch is not None
+    assert len(watch.looks) == 1
+    assert watch.seconds == 0.0
+
+
 def test_nothing_seen_is_no_watch() -> None:
     assert MemoryObserver(Asked(), 3, ALL, lambda _: None, FakeEyes).watch(None, None) is None
 

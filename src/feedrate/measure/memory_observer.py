@@ -107,6 +107,7 @@ class MemoryObserver(Observer):
         begin = time.perf_counter()
         if self._started is None:
             self._started = begin
+        self._ended = begin  # at once: Ctrl-C may come anywhere below
         look = None
         is_over = self._is_over(begin)
         is_final = mark.is_last or is_over
@@ -133,8 +134,7 @@ class MemoryObserver(Observer):
                 self._judge(mark, begin - self._started)
         self._stood = max(mark.stood, self._stood)
         if is_final:
-            self._ended = begin  # the loop is over: what comes now slows nothing down
-            return
+            return  # the loop is over: what comes now slows nothing down
         self._ended = time.perf_counter()
         self._stood += replied - begin  # until the next mark tells how long it was for the loop
         self._aside += self._ended - replied
