@@ -14,7 +14,9 @@ from feedrate.measure.examining.examiner import Examiner
 from feedrate.measure.examining.forecast import SHORTEST_WINDOW, WINDOW_SECONDS, Forecast
 from feedrate.measure.examining.probe import AVAILABLE, run_probe
 from feedrate.measure.examining.running import read_setup
+from torch_signals import torchs_handler_comes_back
 
+__all__ = ["torchs_handler_comes_back"]
 pytestmark = pytest.mark.torch
 
 

@@ -176,7 +176,7 @@ def _chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
 
 def _reachable(roots: Iterable[object], is_late: Callable[[], bool]) -> Iterator[object]:
     """Yield what can be reached from the roots, without entering modules, classes and code."""
-    closed = types.ModuleType | type | types.CodeType | types.FrameType
+    closed = (types.ModuleType, type, types.CodeType, types.FrameType)
     waiting = deque(roots)
     seen: set[int] = {id(seen_by) for seen_by in waiting}
     while waiting and not is_late():
@@ -187,11 +187,12 @@ def _reachable(roots: Iterable[object], is_late: Callable[[], bool]) -> Iterator
                 *(each for each in (value.__closure__, value.__defaults__) if each is not None)
             )
         elif is_lru_cache(value):
-            below = [each for each in gc.get_referents(value) if isinstance(each, dict)]
+            below = [each for each in gc.get_referents(value) if type(each) is dict]
         else:
             below = gc.get_referents(value)
         for each in below:
-            if gc.is_tracked(each) and id(each) not in seen and not isinstance(each, closed):
+            # by its type: an object that is asked for its class may warn, or run code of the user's
+            if gc.is_tracked(each) and id(each) not in seen and not issubclass(type(each), closed):
                 seen.add(id(each))
                 waiting.append(each)
 
