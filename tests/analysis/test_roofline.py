@@ -89,6 +89,15 @@ def test_it_is_read_off_the_lowest_level_and_the_cached_batch() -> None:
     )
 
 
+def test_what_a_level_has_passed_is_no_ceiling() -> None:
+    # clocks that say 10 ms a fetch, 30 ms of CPU and a loop of 6 ms, and rates that say less
+    times = {"fetch_seconds": 0.01, "worker_cpu_seconds": 0.02, "main_cpu_seconds": 0.01}
+    levels = (level(1, 110, **times), level(2, 200, **times))
+    found = roofline(levels, level(0, 160), cpus=2)
+    assert found.at(1) == pytest.approx(110)
+    assert found.at(2) == pytest.approx(200)
+
+
 def test_a_fetch_that_nobody_timed_follows_from_how_often_a_batch_came() -> None:
     assert roofline((level(2, 100),), None, cpus=2).fetch == pytest.approx(0.02)
     # a loop that never waits tells nothing about its workers

@@ -111,13 +111,17 @@ def roofline(levels: Sequence[Stretch], cached: Stretch | None, cpus: float) -> 
     first = next((each for each in fed if each.fetch), fed[0] if fed else zero)
     if first is None:
         return Roofline(cpus=cpus, loop=_loop(cached, None))
-    loop = _loop(cached, first)
+    # The least that was seen, and no more than the rates allow: what a level has passed is no
+    # ceiling, and clocks of processes are read a little before or after the batches are counted.
+    loop = _least(_loop(cached, first), *(_over(1, each.batch_rate) for each in levels))
     return Roofline(
         cpus=cpus,
-        fetch=_fetch(first),
+        fetch=_least(_fetch(first), *(_over(each.level, each.batch_rate) for each in fed)),
         worker_cpu=first.worker_cpu,
-        # the least that was seen: what a level has surpassed is no ceiling
-        cpu=min((each.cpu for each in fed if each.cpu), default=first.cpu) or None,
+        cpu=_least(
+            min((each.cpu for each in fed if each.cpu), default=first.cpu),
+            *(_over(cpus, each.batch_rate) for each in fed),
+        ),
         loop=loop,
         alone=_alone(zero, loop) if zero is not None else None,
     )
@@ -137,6 +141,11 @@ def _loop(cached: Stretch | None, first: Stretch | None) -> float | None:
     if cached is not None and cached.batch_rate > 0:
         return 1 / cached.batch_rate
     return (first.step or None) if first is not None else None
+
+
+def _least(measured: float | None, *allowed: float) -> float | None:
+    """Return the least, ``None`` where nothing was measured."""
+    return min((measured, *allowed)) if measured else None
 
 
 def _alone(zero: Stretch, loop: float | None) -> float | None:
