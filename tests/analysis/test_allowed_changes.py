@@ -86,6 +86,10 @@ def test_a_slow_batch_is_told_with_the_way_to_try_another_order() -> None:
     assert "speed.head_of_line" not in findings(uneven(facts={"in_order": False}))
 
 
+def test_batches_that_take_no_time_hold_nothing_back() -> None:
+    assert "speed.head_of_line" not in findings(uneven(fetch=0.0001, cpu=0.0001, transport=0.004))
+
+
 def test_own_settings_out_of_order_stay_so() -> None:
     loop = uneven(facts={"in_order": False})
     suite = tuned_suite(loop)

@@ -116,6 +116,15 @@ def test_workers_in_each_others_way_are_too_many() -> None:
     assert "in each other's way" in codes["speed.too_many_workers"].title
 
 
+def test_fewer_workers_that_are_also_kept_are_not_told_to_have_been_too_many() -> None:
+    loop = Loop(own=make_facts(16, persistent_workers=False, length=20))
+    rate = loop.rate
+    loop.rate = lambda level: rate(level) / (2 if level > 6 else 1)  # type: ignore[method-assign]
+    codes = found(loop)
+    assert "speed.too_many_workers" not in codes
+    assert "persistent_workers=True" in codes["speed.settings"].title
+
+
 def test_transport_that_costs_more_than_the_work_is_told() -> None:
     loop = Loop(fetch=0.0002, cpu=0.0002, transport=0.0008, step=0.0002)
     loop.own = make_facts(2, length=LONG)

@@ -79,6 +79,7 @@ def _gained(tuned: Tuned, kind: str, against: Duel) -> Finding:
     own, look = against.own, tuned.look
     assert look is not None, "a race follows a look"
     before, after = own.settings.num_workers, against.winner.settings.num_workers
+    keeps = against.winner.settings.persistent_workers
     gain = f"{named(against.winner.settings)} {_gain(against)}"
     waits = f"the loop waits {percent(look.wait_share)} of the time"
     if kind == "cheaper":
@@ -95,6 +96,9 @@ def _gained(tuned: Tuned, kind: str, against: Duel) -> Finding:
     elif before == 0:
         code = "speed.no_overlap"
         title = f"with no workers the step waits for every batch, {waits}: {gain}."
+    elif after < before and keeps and not own.settings.persistent_workers:
+        # which of the two it was that gained was not measured
+        code, title = "speed.settings", f"{waits}: {gain}."
     elif after > before:
         code = "speed.too_few_workers"
         do = "does" if before == 1 else "do"
@@ -245,6 +249,8 @@ def _shared_limit(tuned: Tuned) -> Finding | None:
 def _head_of_line(tuned: Tuned, best: Stretch) -> Finding | None:
     if not fetches_vary(best) or (tuned.facts is not None and tuned.facts.in_order is False):
         return None
+    if (best.fetch or 0.0) * (best.fetch_variation or 0.0) < best.wait:
+        return None  # batches so quick that their differences do not make up what the loop waits
     tried = any(each.settings.in_order is False and each.rates for each in tuned.race)
     varies = best.fetch_variation or 0.0
     return made(
