@@ -44,8 +44,8 @@ from tune_plan import (
 )
 
 from feedrate import store
+from feedrate.analysis.answering import answer
 from feedrate.analysis.tuned import read
-from feedrate.analysis.tuning import answer
 from feedrate.records import Suite
 
 HERE = Path(__file__).parent

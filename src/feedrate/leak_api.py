@@ -204,7 +204,9 @@ def check_asked(
     )
     settings = None if workers is None else LoaderSettings(num_workers=workers)
     spec = msgspec.structs.replace(
-        child_spec(what, procedure, seed), settings=settings, session=asked_for
+        child_spec(what, step_seconds=procedure.step_seconds, device=device, seed=seed),
+        settings=settings,
+        session=asked_for,
     )
     outcome = executor.execute(spec, timeout=timeout, on_message=watcher.message)
     suite = answered(_suite(metadata, procedure, outcome))

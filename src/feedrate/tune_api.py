@@ -179,7 +179,7 @@ def tune_asked(
     tuner = Tuner(
         Suite(metadata=metadata, procedure=procedure, kind="tune"),
         executor=executor or SubprocessExecutor(),
-        spec=child_spec(what, procedure, seed),
+        spec=child_spec(what, step_seconds=procedure.step_seconds, device=device, seed=seed),
         limits=lambda: allowed(budget, max_workers=max_workers, max_ram=max_ram, max_shm=max_shm),
         loader=loader,
         earlier=load_profile(key) if key is not None and not fresh else None,

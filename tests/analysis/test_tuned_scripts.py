@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 from builders import make_facts
+from feedrate.analysis.answering import answer
 from feedrate.analysis.candidates import candidates, foreseen_level
 from feedrate.analysis.tuned import read
-from feedrate.analysis.tuning import answer, judge, recommend
+from feedrate.analysis.tuning import judge, recommend
 from feedrate.measure import wire
 from feedrate.measure.executor import Outcome
 from feedrate.records import Finding, RunError, Suite

@@ -8,11 +8,12 @@ import msgspec
 import pytest
 
 from builders import make_facts
+from feedrate.analysis.answering import answer
 from feedrate.analysis.candidates import chosen_level
 from feedrate.analysis.race import Entry, beyond_doubt, duel, winner
 from feedrate.analysis.reasons import line
 from feedrate.analysis.tuned import EARLIER, LOOK, RACE, RAMP, read
-from feedrate.analysis.tuning import answer, judge, recommend
+from feedrate.analysis.tuning import judge, recommend
 from feedrate.plan.tuning import Limits
 from feedrate.records import Benchmark, Finding, Suite
 from feedrate.report.text import suite_text

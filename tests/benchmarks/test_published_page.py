@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,12 +13,9 @@ from builders import make_benchmark, make_metadata, make_run, make_suite
 from feedrate import store
 from feedrate.records import Suite
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-
 
 @pytest.fixture
-def page(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
+def page() -> ModuleType:
     return importlib.import_module("published")
 
 

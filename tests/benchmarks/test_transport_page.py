@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SMALL, MIDDLE, LARGE = "4 KiB, 1 tensor", "1 MiB, 2 tensors", "40 MiB, 2 tensors"
 
 
 @pytest.fixture
 def page(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
     module = importlib.import_module("transport_page")
     monkeypatch.setattr(module.tables, "made_by", lambda script: f"Made by {script}.")
     return module

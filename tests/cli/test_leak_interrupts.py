@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import subprocess
 import sys
-import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch")
 
+from cli.verb_process import await_file, verb
 from feedrate import store
 
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what is a process's own"),
 ]
-
-TARGETS = Path(__file__).parents[1] / "targets"
-
-COMMAND = """
-    import signal
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may ignore it
-    from feedrate.cli.main import main
-    main()
-"""
 
 SCRIPT = """
     import time
@@ -39,7 +26,7 @@ SCRIPT = """
     if __name__ == "__main__":
         print("imported", flush=True)
         open("began", "w").close()
-        time.sleep({waits})
+        time.sleep(WAITS)
         torch.set_num_threads(1)
         trainer, kept = Trainer(), []
         loader = make_loader(80, num_workers=1, persistent_workers=True)
@@ -50,37 +37,7 @@ SCRIPT = """
 """
 
 
-@contextmanager
-def watching(folder: Path, waits: int) -> Iterator[subprocess.Popen[str]]:
-    """Start to watch a script whose main process grows, after so many seconds of setting up."""
-    (folder / "train.py").write_text(textwrap.dedent(SCRIPT).format(waits=waits))
-    (folder / "tmp").mkdir()
-    places = ("XDG_CACHE_HOME", "XDG_STATE_HOME", "TMPDIR")
-    arguments = ["leaks", "--seconds", "3s", "-o", "result.json", "train.py"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(COMMAND), *arguments],
-        cwd=folder,
-        env=os.environ
-        | {"PYTHONPATH": str(TARGETS)}
-        | {name: str(folder / "tmp") for name in places},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def await_file(process: subprocess.Popen[str], path: Path) -> None:
-    while not path.exists():
-        try:
-            process.wait(0.02)
-        except subprocess.TimeoutExpired:
-            continue
-        raise AssertionError(process.communicate())
+ARGUMENTS = ("leaks", "--seconds", "3s", "-o", "result.json")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +52,7 @@ def await_file(process: subprocess.Popen[str], path: Path) -> None:
 def test_ctrl_c_says_what_was_learnt_and_leaves_nothing(
     tmp_path: Path, begins_after: str | None, waits: int, sentence: str
 ) -> None:
-    with watching(tmp_path, waits) as process:
+    with verb(tmp_path, SCRIPT.replace("WAITS", str(waits)), *ARGUMENTS) as process:
         assert process.stderr is not None
         seen = []
         if begins_after is None:

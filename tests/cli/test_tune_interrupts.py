@@ -2,72 +2,34 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import subprocess
-import sys
-import textwrap
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch")
 
+from cli.verb_process import await_file, verb
 from feedrate import store
 
 pytestmark = pytest.mark.torch
 
-TARGETS = Path(__file__).parents[1] / "targets"
+ARGUMENTS = ("tune", "--budget", "8s", "--max-workers", "4", "-o", "result.json")
 
-COMMAND = """
-    import signal
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may ignore it
-    from feedrate.cli.main import main
-    main()
+
+SCRIPT = """
+    import torch
+    from training import Trainer, make_loader
+    if __name__ == "__main__":
+        torch.set_num_threads(1)
+        trainer = Trainer()
+        for number, batch in enumerate(make_loader(1_000_000, 0.005, num_workers=1)):
+            trainer.step(batch)
+            if number == 20:
+                open("trains", "w").close()
 """
-
-ARGUMENTS = ("tune", "--budget", "8s", "--max-workers", "4", "-o", "result.json", "train.py")
-
-
-@contextmanager
-def tuning(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Start a tune of a script whose items wait, and for which more workers pay."""
-    (folder / "train.py").write_text(
-        textwrap.dedent(
-            """
-            import torch
-            from training import Trainer, make_loader
-            if __name__ == "__main__":
-                torch.set_num_threads(1)
-                trainer = Trainer()
-                for number, batch in enumerate(make_loader(1_000_000, 0.005, num_workers=1)):
-                    trainer.step(batch)
-                    if number == 20:
-                        open("trains", "w").close()
-            """
-        )
-    )
-    (folder / "tmp").mkdir()
-    places = ("XDG_CACHE_HOME", "XDG_STATE_HOME", "TMPDIR")
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(COMMAND), *ARGUMENTS],
-        cwd=folder,
-        env=os.environ
-        | {"PYTHONPATH": str(TARGETS)}
-        | {name: str(folder / "tmp") for name in places},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
+"""Its items wait, and more workers pay."""
 
 
 @pytest.mark.parametrize(
@@ -82,13 +44,11 @@ def tuning(folder: Path) -> Iterator[subprocess.Popen[str]]:
 def test_ctrl_c_keeps_what_was_learnt_and_leaves_nothing(
     tmp_path: Path, begins_after: str | None, parts: set[str]
 ) -> None:
-    with tuning(tmp_path) as process:
+    with verb(tmp_path, SCRIPT, *ARGUMENTS) as process:
         assert process.stderr is not None
         seen = []
         if begins_after is None:
-            while not (tmp_path / "trains").exists():
-                assert process.poll() is None, process.stderr.read()
-                time.sleep(0.02)
+            await_file(process, tmp_path / "trains")
         else:
             for line in process.stderr:
                 seen.append(line)

@@ -102,8 +102,8 @@ def test_a_loop_that_keeps_nothing_is_no_leak_and_ends_by_itself() -> None:
     assert "memory.no_growth" in {each.code for each in suite.findings}
 
 
-@pytest.mark.usefixtures("first_pass_only")
-def test_a_script_is_watched_while_it_trains(tmp_path: Path) -> None:
+def script_with(tmp_path: Path, *lines: str) -> Path:
+    """Write a script that has a trainer and a loader, and goes on with the lines."""
     script = tmp_path / "train.py"
     script.write_text(
         "import sys\n"
@@ -112,14 +112,22 @@ def test_a_script_is_watched_while_it_trains(tmp_path: Path) -> None:
         "from torch.utils.data import DataLoader\n"
         "from training import Numbers, Trainer\n"
         "torch.set_num_threads(1)\n"
-        "trainer, losses = Trainer(), []\n"
-        "loader = DataLoader(Numbers(80), batch_size=4)\n"
-        "tests = DataLoader(Numbers(8), batch_size=8)\n"
-        "for epoch in range(12):\n"
-        "    for batch in loader:\n"
-        "        trainer.step(batch)\n"
-        "        losses.append(bytes(50_000))\n"
-        "    trainer.test(tests)\n"
+        "trainer, kept = Trainer(), []\n"
+        "loader = DataLoader(Numbers(80), batch_size=4)\n" + "".join(f"{line}\n" for line in lines)
+    )
+    return script
+
+
+@pytest.mark.usefixtures("first_pass_only")
+def test_a_script_is_watched_while_it_trains(tmp_path: Path) -> None:
+    script = script_with(
+        tmp_path,
+        "tests = DataLoader(Numbers(8), batch_size=8)",
+        "for epoch in range(12):",
+        "    for batch in loader:",
+        "        trainer.step(batch)",
+        "        kept.append(bytes(50_000))",
+        "    trainer.test(tests)",
     )
     suite = check_leaks(script, seconds=60.0, epochs=12)
     assert "memory.main_step_growth" in {each.code for each in suite.leaks}
@@ -144,22 +152,6 @@ def test_a_deep_queue_and_a_long_list_of_indices() -> None:
     # 2 workers × 8 batches of 9 half mebibytes
     assert "72.0 MiB" in titles["memory.prefetch_queue"]
     assert "of the 136 MiB of /dev/shm" in titles["memory.prefetch_queue"]
-
-
-def script_with(tmp_path: Path, *lines: str) -> Path:
-    """Write a script that trains from one loader and has another one, ``others``."""
-    script = tmp_path / "train.py"
-    script.write_text(
-        "import sys\n"
-        f"sys.path.insert(0, {os.fspath(TARGETS)!r})\n"
-        "import torch\n"
-        "from torch.utils.data import DataLoader\n"
-        "from training import Numbers, Trainer\n"
-        "torch.set_num_threads(1)\n"
-        "trainer, kept = Trainer(), []\n"
-        "loader = DataLoader(Numbers(80), batch_size=4)\n" + "".join(f"{line}\n" for line in lines)
-    )
-    return script
 
 
 @pytest.mark.usefixtures("first_pass_only")

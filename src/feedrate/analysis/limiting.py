@@ -195,7 +195,7 @@ def _load_bound(tuned: Tuned, best: Stretch) -> Finding | None:
     roof = tuned.roof
     if roof.binding(best.level) != "cpus" or best.batch_rate < (1 - WAITS) * roof.at(best.level):
         return None
-    if is_surpassed(tuned, roof.at(best.level)):
+    if tuned.surpasses(roof.at(best.level)):
         return None
     return made(
         "speed.load_bound",
@@ -209,15 +209,6 @@ def _load_bound(tuned: Tuned, best: Stretch) -> Finding | None:
         remedy="Make the items cheaper (smaller images, less work per item, a cache), or use a "
         "machine with more CPUs: no setting gets beyond this.",
     )
-
-
-def is_surpassed(tuned: Tuned, ceiling: float) -> bool:
-    """Say whether the loop was seen to be faster than a ceiling (batches/s), in any way.
-
-    Workers can cost so much that the CPUs give less with them than without.
-    """
-    seen = (*tuned.levels, *([tuned.look] if tuned.look is not None else []))
-    return any(each.batch_rate > ceiling for each in seen)
 
 
 def _shared_limit(tuned: Tuned) -> Finding | None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from feedrate.analysis.epochs import epoch_batches, expected, is_another
 from feedrate.analysis.race import Entry
 from feedrate.analysis.roofline import Roofline, roofline
 from feedrate.analysis.windows import Stretch, by_level, of_phase, together
@@ -93,6 +94,13 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True):
             return None
         by_wait = self.look.wait_share / max(1 - self.look.wait_share, 1e-9)
         return max(0.0, self.cached.rate / self.look.rate - 1, by_wait)
+
+    def surpasses(self, ceiling: float) -> bool:
+        """Whether the loop with its own settings was faster than a ceiling in batches/s.
+
+        Workers can cost so much that the CPUs give less with them than without.
+        """
+        return self.look is not None and self.look.batch_rate > ceiling
 
     @property
     def step_bound(self) -> bool:
@@ -254,7 +262,7 @@ def _entries(
             rates={run.repeat: rate for run in b.runs if (rate := run_rate(run)) is not None},
             error=next((run.error for run in b.runs if run.error is not None), None),
             differs=any(
-                _differs(_expected(usual, use.facts, b), each, suite.procedure.tolerance)
+                is_another(each, expected(usual, use.facts, b), suite.procedure.tolerance)
                 for each in _uses(b, use.number)
             ),
         )
@@ -265,39 +273,3 @@ def _entries(
 
 def _uses(benchmark: Benchmark, number: int) -> Iterator[LoaderUse]:
     return (use for run in benchmark.runs for use in run.loaders if use.number == number)
-
-
-def epoch_batches(use: LoaderUse) -> float | None:
-    """Return the batches of an epoch, known where one came to its end.
-
-    An IterableDataset's end is where it says so, and not where its length has it. Of other loaders
-    all epochs that were begun must have come to their end.
-    """
-    if use.facts.iterable and use.most_batches:
-        return use.ended_batches
-    if not use.complete_epochs or use.complete_epochs != use.epochs:
-        return None
-    return use.batches / use.complete_epochs
-
-
-def _expected(usual: float | None, own: LoaderFacts, benchmark: Benchmark) -> float | None:
-    """Return the batches that an epoch has with the benchmark's batch size."""
-    size = benchmark.settings.batch_size
-    if usual is None or size is None or not own.batch_size:
-        return usual
-    return usual * own.batch_size / size
-
-
-def _differs(usual: float | None, use: LoaderUse, tolerance: float) -> bool:
-    """Tell whether an epoch has another number of batches than with the user's own settings.
-
-    Each worker of an IterableDataset has a last batch of its own, which need not be full. An epoch
-    that has not ended has more already, or tells nothing.
-    """
-    if not usual:
-        return False
-    spare = max(tolerance * usual, use.facts.num_workers if use.facts.iterable else 1, 1)
-    found = epoch_batches(use)
-    if found is None:
-        return use.facts.iterable and use.most_batches - usual > spare
-    return abs(found - usual) > spare

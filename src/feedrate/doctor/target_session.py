@@ -6,10 +6,12 @@ import os
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from feedrate.doctor.machine_facts import MachineFacts
 from feedrate.doctor.target_facts import TargetFacts, collect
 from feedrate.measure import wire
-from feedrate.measure.asked import Asked
+from feedrate.measure.asked import Asked, child_spec
 from feedrate.measure.examined import Part, Untried
 from feedrate.measure.executor import Executor, SubprocessExecutor
 
@@ -56,17 +58,8 @@ def gather(
             on_part(message.part)
 
     within = budget - min(_END_SECONDS, _END_SHARE * budget)
-    spec = wire.ChildSpec(
-        target=asked.handover.target,
-        pickled=asked.handover.pickled,
-        step=asked.handover.step,
-        search_path=asked.handover.search_path,
-        settings=None,
-        epochs=1,
-        step_seconds=step_seconds,
-        device=device,
-        seed=seed,
-        script=asked.script,
+    spec = msgspec.structs.replace(
+        child_spec(asked, step_seconds=step_seconds, device=device, seed=seed),
         session=wire.Examine(
             until=time.time() + within, seconds=budget, loader=loader, cpus=_cpus()
         ),

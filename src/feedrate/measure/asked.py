@@ -14,7 +14,6 @@ from feedrate.errors import TargetError, UsageError
 from feedrate.measure.handover import Handover, hand_over
 from feedrate.measure.named import foresee
 from feedrate.measure.wire import ChildSpec, ScriptSpec
-from feedrate.records import Procedure
 
 _LAUNCHERS = {
     "torchrun": ("torchrun", "torch.distributed.run", "torch.distributed.launch"),
@@ -64,7 +63,9 @@ def asked(
     return Asked(handover=hand_over(text, step), shown=text, file=file)
 
 
-def child_spec(what: Asked, procedure: Procedure, seed: int | None) -> ChildSpec:
+def child_spec(
+    what: Asked, *, step_seconds: float | None, device: str, seed: int | None
+) -> ChildSpec:
     """Return what a child is told that runs the target as it is; its session is still to be set."""
     return ChildSpec(
         target=what.handover.target,
@@ -73,8 +74,8 @@ def child_spec(what: Asked, procedure: Procedure, seed: int | None) -> ChildSpec
         search_path=what.handover.search_path,
         settings=None,
         epochs=1,
-        step_seconds=procedure.step_seconds,
-        device=procedure.device,
+        step_seconds=step_seconds,
+        device=device,
         seed=seed,
         script=what.script,
     )

@@ -9,7 +9,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
@@ -20,6 +20,7 @@ from feedrate.measure import wire
 from feedrate.measure.child_process import END_SECONDS, ChildProcess
 from feedrate.measure.failure import describe_end, describe_refusal, with_memory_kill
 from feedrate.measure.hang import Patience, describe_hang, describe_late
+from feedrate.measure.heard import Heard
 from feedrate.measure.observer import Observer
 from feedrate.measure.stacks import CURRENT, DUMP_SIGNAL, Stacks, answers
 from feedrate.memory_records import MemorySnapshot, MemoryWatch
@@ -43,8 +44,6 @@ _ASKING_SECONDS = 5.0
 """How long all of them may take together."""
 _HASTE_SECONDS = 0.5
 """And where the child's time is over."""
-_KEPT_OUTPUT = 64 * 1024
-
 _WORKER_ENDED = ("worker_died", "killed", "out_of_memory", "shared_memory")
 
 OnMessage = Callable[[wire.Message], None]
@@ -86,71 +85,6 @@ class Executor(Protocol):
         """
 
 
-@dataclass(slots=True)
-class _Heard:
-    """What has arrived so far; changed as messages come."""
-
-    pid: int | None = None
-    ready: wire.Ready | None = None
-    facts: LoaderFacts | None = None
-    epochs: list[Epoch] = field(default_factory=list)
-    windows: list[Window] = field(default_factory=list)
-    choices: list[Choice] = field(default_factory=list)
-    used: wire.Used | None = None
-    device: DevicePeaks | None = None
-    error: RunError | None = None
-    finished: bool = False
-    batches: int = 0
-    exit_code: int | None = None
-    output: bytearray = field(default_factory=bytearray)
-
-    def take(self, message: wire.Message) -> None:
-        if isinstance(message, wire.Started):
-            self.pid = message.pid
-        elif isinstance(message, wire.Ready):
-            self.ready, self.facts = message, message.facts
-        elif isinstance(message, wire.Progress):
-            self.batches = message.batches
-        elif isinstance(message, wire.EpochDone):
-            self.epochs.append(message.epoch)
-            self.facts = message.facts
-        elif isinstance(message, wire.WindowDone):
-            self.windows.append(message.window)
-        elif isinstance(message, wire.Chosen):
-            self.choices.append(message.choice)
-        elif isinstance(message, wire.Used):
-            self.used = message
-            measured = (use for use in message.loaders if use.number == message.training_loader)
-            self.facts = next((use.facts for use in measured), self.facts)
-        elif isinstance(message, wire.Failed):
-            self.error = message.error
-        elif isinstance(message, wire.Finished):
-            self.device, self.finished = message.device, True
-
-    def is_all(self) -> bool:
-        """Tell whether nothing more of the run can come."""
-        return self.finished or self.error is not None
-
-    def take_any(self, item: wire.Message | bytes | int | None) -> None:
-        """Take whatever the child's pipes gave."""
-        if isinstance(item, bytes):
-            self.output += item
-            del self.output[:-_KEPT_OUTPUT]
-        elif isinstance(item, int):
-            self.exit_code = item
-        elif item is not None:
-            self.take(item)
-
-    def text(self) -> str:
-        return self.output.decode("utf-8", "replace")
-
-    def take_text(self) -> str:
-        """Return what was printed, and begin anew."""
-        text = self.text()
-        self.output.clear()
-        return text
-
-
 class SubprocessExecutor:
     """Runs each child in a process of its own, with a keeper that ends all of its tree.
 
@@ -166,7 +100,7 @@ class SubprocessExecutor:
 
     def execute(self, spec: wire.ChildSpec, *, timeout: float, on_message: OnMessage) -> Outcome:
         """Run one child to its end; see `Executor`."""
-        heard = _Heard()
+        heard = Heard()
         observer = self._observer()
         started = time.monotonic()
         try:
@@ -212,7 +146,7 @@ class SubprocessExecutor:
     def _listen(
         self,
         child: ChildProcess,
-        heard: _Heard,
+        heard: Heard,
         observer: Observer,
         on_message: OnMessage,
         timeout: float,
@@ -247,7 +181,7 @@ class SubprocessExecutor:
                 return
 
     @staticmethod
-    def _await_end(child: ChildProcess, heard: _Heard) -> None:
+    def _await_end(child: ChildProcess, heard: Heard) -> None:
         if heard.exit_code is None:
             child.order(b"I")
             _drain(child, heard)
@@ -268,14 +202,14 @@ def _observe(message: wire.Message, observer: Observer, child: ChildProcess) -> 
         observer.marked(message, child.order)
 
 
-def _drain(child: ChildProcess, heard: _Heard) -> None:
+def _drain(child: ChildProcess, heard: Heard) -> None:
     """Read on until the child has ended; its keeper sees to it that it does."""
     end = time.monotonic() + END_SECONDS
     while heard.exit_code is None and time.monotonic() < end:
         heard.take_any(child.read(_POLL_SECONDS))
 
 
-def _last_look(child: ChildProcess, heard: _Heard, seconds: float = _ASKING_SECONDS) -> Stacks:
+def _last_look(child: ChildProcess, heard: Heard, seconds: float = _ASKING_SECONDS) -> Stacks:
     """Ask the workers for their stacks one after another, and end the main process with its own."""
     said = heard.take_text()
     reader = SystemReader()
@@ -290,7 +224,7 @@ def _last_look(child: ChildProcess, heard: _Heard, seconds: float = _ASKING_SECO
     return Stacks(said=said, main=heard.take_text(), workers=tuple(given))
 
 
-def _answer(child: ChildProcess, heard: _Heard, pid: int, seconds: float) -> str:
+def _answer(child: ChildProcess, heard: Heard, pid: int, seconds: float) -> str:
     """Return what was printed when a worker was asked for its stacks."""
     assert DUMP_SIGNAL is not None, "nobody answers where there is no such signal"
     with contextlib.suppress(OSError):

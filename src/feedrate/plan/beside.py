@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from feedrate.analysis.answering import answer
 from feedrate.analysis.beside import pair
 from feedrate.analysis.race import beyond_doubt
 from feedrate.analysis.tuned import Tuned
-from feedrate.analysis.tuning import answer
 from feedrate.plan.race import LEAST_ROUNDS, ROUNDS
 from feedrate.settings import LoaderSettings
 

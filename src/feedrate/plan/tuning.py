@@ -15,9 +15,9 @@ from typing import Literal
 
 import msgspec
 
+from feedrate.analysis.answering import too_short
 from feedrate.analysis.candidates import candidates
 from feedrate.analysis.tuned import BESIDE, RACE, Tuned, cheapest
-from feedrate.analysis.tuning import too_short
 from feedrate.plan.beside import begin, next_beside
 from feedrate.plan.need import objection, predict
 from feedrate.plan.race import LEAST_ROUNDS, ROUNDS, next_entry

@@ -14,12 +14,12 @@ from rich.text import Text
 
 from feedrate import units
 from feedrate.analysis import beside
+from feedrate.analysis.answering import Answer, answer
 from feedrate.analysis.candidates import chosen_level
-from feedrate.analysis.limiting import is_surpassed
 from feedrate.analysis.race import Entry
 from feedrate.analysis.reasons import line
 from feedrate.analysis.tuned import Tuned, read
-from feedrate.analysis.tuning import LEAST_GAIN, Answer, answer, judge, recommend
+from feedrate.analysis.tuning import LEAST_GAIN, judge, recommend
 from feedrate.analysis.windows import Part, Stretch, percentile
 from feedrate.records import LoaderFacts, Peaks, Recommendation, Suite
 from feedrate.report.details import render_tracebacks
@@ -241,7 +241,7 @@ def _next_limit(tuned: Tuned, found: Answer) -> str:
     bound = tuned.roof.binding(level)
     if bound is None or found.kind in ("nothing", "too_short", "step_bound"):
         return ""
-    if is_surpassed(tuned, tuned.roof.at(level)):
+    if tuned.surpasses(tuned.roof.at(level)):
         return ""
     return f"{tuned.roof.words(bound, level)}; {_HELP[bound]}."
 

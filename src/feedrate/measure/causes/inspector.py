@@ -17,6 +17,7 @@ from feedrate.analysis.causes import (
 )
 from feedrate.measure.causes import tracing
 from feedrate.measure.causes.candidates import Evaluation
+from feedrate.measure.causes.counting import Counting
 from feedrate.measure.causes.evaluating import evaluate
 from feedrate.measure.causes.explaining import Surroundings
 from feedrate.measure.causes.inspection import Inspection
@@ -67,7 +68,7 @@ class Inspector:
         self.is_over = False
         self.inspection = Inspection(process=process, growth=_nothing(process), is_complete=False)
         self._seconds = seconds
-        self._epoch_items = epoch_items
+        self._seen = Counting(epoch_items)
         self._expected = expected
         self._clock = clock
         self._lines = Lines()
@@ -75,7 +76,6 @@ class Inspector:
         self._looker: Looker | None = None
         self._traces = False
         self._sights: list[Sight] = []
-        self._items = self._calls = self._epochs = self._epoch_begin = 0
         self._stretch = 1
         self._started = self._not_before = 0.0
         self._collected_at = 0
@@ -89,20 +89,16 @@ class Inspector:
         if self._looker is None:
             self._start()
             return
-        self._items += items
-        self._calls += 1
-        if self._calls % self._stretch == 0 and self._clock() >= self._not_before:
+        self._seen.passed(items)
+        if self._seen.calls % self._stretch == 0 and self._clock() >= self._not_before:
             self._look(ends_epoch=False)
 
     def epoch_ended(self) -> None:
         """Take note that an epoch has ended: the moments after that can be compared."""
         if self.is_over or self._looker is None:
             return
-        self._epochs += 1
-        if self._epoch_items is None and self._epochs > 1:
-            self._epoch_items = self._items - self._epoch_begin
-        self._epoch_begin = self._items
-        if self._clock() >= self._not_before and self._items > self._evaluated_at:
+        self._seen.epoch_ended()
+        if self._clock() >= self._not_before and self._seen.items > self._evaluated_at:
             self._look(ends_epoch=True)
 
     def close(self) -> None:
@@ -110,7 +106,7 @@ class Inspector:
         if self.is_over:
             return
         if self._looker is not None and self._evaluation is None:
-            self._sights.append(self._looker.look(self._items))
+            self._sights.append(self._looker.look(self._seen.items))
             self._evaluate()
         if self._evaluation is not None:
             self._finish(is_complete=False)
@@ -135,12 +131,12 @@ class Inspector:
 
     def _on_collection(self, phase: str, info: dict[str, Any]) -> None:
         if phase == "stop" and info["generation"] == 2 and self._evaluation is None:
-            self._collected_at = self._items
+            self._collected_at = self._seen.items
 
     def _look(self, *, ends_epoch: bool) -> None:
         assert self._looker is not None, "there are no looks before the start"
         begin = self._clock()
-        self._sights.append(self._looker.look(self._items, ends_epoch=ends_epoch))
+        self._sights.append(self._looker.look(self._seen.items, ends_epoch=ends_epoch))
         now = self._clock()
         apart = max(_COST * (now - begin), self._seconds / _MOST_LOOKS)
         self._not_before = now + min(apart, self._seconds / _FEWEST_LOOKS)
@@ -187,12 +183,12 @@ class Inspector:
             self._expected,
             self._looker,
             self._surroundings,
-            items=self._items,
-            since_collection=self._items - self._collected_at,
+            items=self._seen.items,
+            since_collection=self._seen.items - self._collected_at,
         )
         self._publish(is_complete=False)
         # The second look: as long after this as two looks are apart at most, and a batch later.
-        self._evaluated_at = self._items
+        self._evaluated_at = self._seen.items
         self._not_before = self._clock() + self._seconds / _FEWEST_LOOKS
 
     def _evaluation_waits(self) -> bool:
@@ -210,9 +206,9 @@ class Inspector:
             return
         self.inspection = evaluation.inspection(
             self.inspection.process,
-            epoch_items=self._epoch_items or self._items or 1,
+            epoch_items=self._seen.epoch_items,
             expected=self._expected,
-            items=self._items,
+            items=self._seen.items,
             seconds=self._clock() - self._started,
             is_complete=is_complete,
         )

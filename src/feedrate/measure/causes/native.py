@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from feedrate.analysis.causes import Place
+from feedrate.measure.causes.counting import Counting
 from feedrate.measure.causes.inspection import Inspection
 from feedrate.measure.causes.lines import Lines
 from feedrate.measure.scratch import make_scratch
@@ -129,13 +130,12 @@ class NativeInspector:
         self.is_over = False
         self.inspection = Inspection(process=process, growth=_growth(process, 0), is_complete=False)
         self._seconds = min(seconds, SECONDS)
-        self._epoch_items = epoch_items
+        self._seen = Counting(epoch_items)
         self._clock = clock
         self._folder = folder
         self._records: Path | None = None
         self._tracker: Any = None
         self._started = 0.0
-        self._items = self._calls = self._epochs = self._epoch_begin = 0
 
     def passed(self, items: int) -> None:
         """Take note that so many more items were passed; begin with the second call."""
@@ -144,8 +144,7 @@ class NativeInspector:
         if self._tracker is None:
             self._start()
             return
-        self._items += items
-        self._calls += 1
+        self._seen.passed(items)
         if self._clock() - self._started >= self._seconds:
             self._end(is_complete=True)
 
@@ -153,10 +152,7 @@ class NativeInspector:
         """Take note that an epoch has ended."""
         if self.is_over or self._tracker is None:
             return
-        self._epochs += 1
-        if self._epoch_items is None and self._epochs > 1:
-            self._epoch_items = self._items - self._epoch_begin
-        self._epoch_begin = self._items
+        self._seen.epoch_ended()
 
     def close(self) -> None:
         """End the pass wherever it is; `inspection` has what was seen until then."""
@@ -185,7 +181,7 @@ class NativeInspector:
         try:
             with contextlib.closing(memray.FileReader(self._records)) as reader:
                 records = reader.get_leaked_allocation_records(merge_threads=True)
-                kept = kept_by_c(records, Lines(), self._calls)
+                kept = kept_by_c(records, Lines(), self._seen.calls)
         finally:
             self._records.unlink(missing_ok=True)
             if self._folder is None:
@@ -194,7 +190,7 @@ class NativeInspector:
 
     def _told(self, kept: Sequence[Kept], seconds: float, *, is_complete: bool) -> Inspection:
         process = self.inspection.process
-        an_epoch = (self._epoch_items or self._items or 1) / max(1, self._items)
+        an_epoch = self._seen.epoch_items / max(1, self._seen.items)
         objects = tuple(
             Cause(
                 process=process,
@@ -210,7 +206,7 @@ class NativeInspector:
             process=process,
             growth=_growth(process, sum(each.size for each in kept)),
             objects=objects,
-            items=self._items,
+            items=self._seen.items,
             sights=1,
             seconds=seconds,
             is_complete=is_complete,
