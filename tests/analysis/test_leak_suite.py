@@ -186,6 +186,14 @@ def test_the_checklist_of_a_run_that_went_wrong() -> None:
     assert answers["device utilization above half?"] is None
 
 
+def test_a_loop_without_a_step_waits_all_its_time_and_that_says_nothing() -> None:
+    # of 40 µs a batch 4 µs pass between two of them: a tenth of the time, and no step
+    made = suite(windows=(window(wait=120 * 36e-6, step=120 * 4e-6),))
+    answers = {each.question: each for each in checklist(made)}
+    assert answers["items made efficiently?"].is_good is None
+    assert "without a step" in answers["items made efficiently?"].answer
+
+
 def test_workers_that_vanish_within_an_epoch_are_told() -> None:
     watch = make_watch(epochs=12)
     looks = [

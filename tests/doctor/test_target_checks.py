@@ -130,6 +130,19 @@ def test_what_is_fine_is_told_with_figures() -> None:
     assert seen["speed"] == "400 items/s; the loop waits 5 % of the time"
 
 
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("nothing wrong", "kept less than 2.00 KiB an item in a container"),
+        ("bounded cache", "stopped growing at"),
+        ("small cache", "4.00 KiB an item are kept, which is little for all items"),
+    ],
+)
+def test_what_reading_keeps_is_told_as_it_was_seen(name: str, says: str) -> None:
+    _, fine = run_checks(CHECKS, DoctorFacts(make_machine(), QUIET[name]()))
+    assert says in {each.name: each.seen for each in fine}["what reading items keeps"]
+
+
 def test_what_was_not_tried_is_told_with_the_reason() -> None:
     target = make_target(untried=(Untried(what="more (16)", why="the time was up"),))
     findings, fine = run_checks(CHECKS, DoctorFacts(make_machine(), target))

@@ -15,6 +15,8 @@ _HALF = 0.5
 _WAITS_MUCH = 0.1
 _NO_STEP = 0.03
 """What takes less than this share of the time is no training step."""
+_NO_STEP_SECONDS = 1e-4
+"""And what takes no longer than this: a loop that only counts, or takes note of the time."""
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +94,8 @@ def _items(run: Run) -> Checked:
         return Checked(question=question, answer="not measured", is_good=None)
     rate = units.rate(items / seconds)
     stepped = sum(window.step_seconds for window in run.windows)
-    if stepped < _NO_STEP * seconds:
+    batches = sum(window.batches for window in run.windows)
+    if stepped < max(_NO_STEP * seconds, _NO_STEP_SECONDS * batches):
         answer = f"{rate} items/s without a step: feedrate tune tells"
         return Checked(question=question, answer=answer, is_good=None)
     answer = f"the loop waits {units.share(share)} of its time, at {rate} items/s"

@@ -6,7 +6,7 @@ from feedrate import units
 from feedrate.doctor.checks import Check, DoctorFacts
 from feedrate.doctor.target_check import figure, found, of_target, workers
 from feedrate.doctor.target_facts import TargetFacts
-from feedrate.measure.examined import Growth, Leaf
+from feedrate.measure.examined import LEAST_ELSEWHERE, LEAST_KEPT, Growth, Leaf
 from feedrate.records import Finding
 
 MUCH = 64 << 20
@@ -87,8 +87,8 @@ def _kept(facts: DoctorFacts) -> Finding | None:
     growth = target.growth if target is not None else None
     if target is None or growth is None or growth.early <= 0:
         return None
-    if growth.late < _STILL_GROWS * growth.early or growth.late < 1024:
-        return None  # a bound was reached
+    if _is_bounded(growth):
+        return None
     count = max(1, target.workers)
     length = target.setup.facts.dataset_length if target.setup is not None else None
     whole = growth.late * max(length or 0, growth.items)
@@ -140,14 +140,24 @@ def _dies(growth: Growth, whole: float) -> Finding:
     )
 
 
+def _is_bounded(growth: Growth) -> bool:
+    """Tell whether what grew had stopped to do so before all was read."""
+    return growth.late < _STILL_GROWS * growth.early or growth.late < 1024
+
+
 def _kept_seen(facts: DoctorFacts) -> str:
     target = facts.target
     if target is None or target.items is None:
         return ""
     growth = target.growth
     if growth is None:
-        return f"reading {target.items.count:,} items kept nothing"
-    return f"stopped growing at {units.size(max(0, growth.bytes))} after {growth.items:,} items"
+        return (
+            f"reading {target.items.count:,} items kept less than {units.size(LEAST_KEPT)} an item "
+            f"in a container, and less than {units.size(LEAST_ELSEWHERE)} elsewhere"
+        )
+    if _is_bounded(growth):
+        return f"stopped growing at {units.size(max(0, growth.bytes))} after {growth.items:,} items"
+    return f"{units.size(growth.late)} an item are kept, which is little for all items"
 
 
 def _descriptors(target: TargetFacts) -> Finding | None:

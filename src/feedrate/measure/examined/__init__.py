@@ -9,6 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from feedrate.measure.examined.dataset import (
+    LEAST_ELSEWHERE,
+    LEAST_KEPT,
     MOST_FILES,
     BadItem,
     Growth,
@@ -40,6 +42,8 @@ from feedrate.measure.examined.trials import (
 )
 
 __all__ = [
+    "LEAST_ELSEWHERE",
+    "LEAST_KEPT",
     "MOST_FILES",
     "BadItem",
     "Begun",

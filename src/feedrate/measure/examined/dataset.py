@@ -125,6 +125,12 @@ class Items(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     files: tuple[str, ...] = ()
 
 
+LEAST_KEPT = 2048
+"""Bytes that an item keeps at least where reading items grows memory."""
+LEAST_ELSEWHERE = 16 * LEAST_KEPT
+"""And where no container grows with the items."""
+
+
 class Growth(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Memory that reading different items takes and keeps.
 

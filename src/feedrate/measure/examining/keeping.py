@@ -11,13 +11,11 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
-from feedrate.measure.examined import Growth
+from feedrate.measure.examined import LEAST_ELSEWHERE, LEAST_KEPT, Growth
 from feedrate.measure.examining.indices import is_plain
 from feedrate.measure.examining.probe import Place, Tell
 from feedrate.measure.examining.walking import name_of, walk
 
-_GROWS = 2048
-"""Bytes that an item keeps at least where reading items grows memory."""
 _MOST_KEPT = 256 << 20
 _AGAIN_SECONDS = 0.5
 """What reading items a second time may take."""
@@ -96,9 +94,9 @@ def tell_growth(
     """Where a container grew with the items, read on until it stops or all are read."""
     path, more, _ = seen.grown(before)
     kept = seen.memory - before.memory
-    if more < 0.5 * len(times) and kept < 16 * _GROWS * len(times):
+    if more < 0.5 * len(times) and kept < LEAST_ELSEWHERE * len(times):
         return
-    if kept < _GROWS * len(times):
+    if kept < LEAST_KEPT * len(times):
         return
     dataset = loader.dataset
     read = {index for _, index in times}
