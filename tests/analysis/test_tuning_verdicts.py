@@ -267,6 +267,18 @@ def test_what_the_memory_does_not_hold_is_told_and_not_run() -> None:
     assert recommend(tuner.suite) is None
 
 
+def test_what_the_time_does_not_hold_is_said_and_no_warning() -> None:
+    loop = Loop(own=make_facts(1, length=10**6), chosen=4, ramp_to=(1, 4, 5), step=0.0039)
+    loop.ramp_rates = {4: 248.0}
+    free = Budget(cpus=4, ram_bytes=2**40, shm_bytes=2**40)
+    tuner = make_tuner(loop, limits=lambda: Limits(seconds=20, most_workers=32, free=free))
+    tuner.tune()
+    (said,) = (finding for finding in judge(tuner.suite) if finding.code == "tune.skipped")
+    assert "num_workers=5 was not tried: the time budget held no more" in said.title
+    assert said.severity == "info"
+    assert "--budget" in said.remedy
+
+
 def test_one_round_confirms_nothing() -> None:
     suite = tuned_suite(Loop())
     once = tuple(

@@ -34,6 +34,8 @@ from feedrate.settings import LoaderSettings
 LOOK, RAMP, LEVELS, RACE, EARLIER = "look", "ramp", "levels", "confirmation", "earlier"
 BESIDE = "feedrate"
 OWN_LABEL = "your settings"
+NO_TIME = "the time budget held no more"
+"""Why settings that the measurements speak for were not raced."""
 TORCH_PREFETCH = 2
 """torch's own prefetch_factor with workers where none is set."""
 

@@ -14,7 +14,7 @@ from feedrate.analysis.possible import doubt
 from feedrate.analysis.race import Duel
 from feedrate.analysis.reasons import chosen_words, line, named, reasons, statements
 from feedrate.analysis.stats import ENOUGH_RUNS
-from feedrate.analysis.tuned import Tuned, broke_at, read
+from feedrate.analysis.tuned import NO_TIME, Tuned, broke_at, read
 from feedrate.analysis.wording import change, figure, limit, percent, rate, ratio_of, workers
 from feedrate.records import Finding, Recommendation, Suite
 from feedrate.units import seconds
@@ -139,15 +139,19 @@ def _unconfirmed(tuned: Tuned) -> Finding:
 
 
 def _left_out(tuned: Tuned) -> list[Finding]:
-    """Return what the limits did not allow."""
+    """Return what the limits did not allow.
+
+    A machine that cannot hold it is to be known; that more time would have tried more, is said.
+    """
+    left = [each.benchmark for each in tuned.race if each.benchmark.skipped is not None]
     return [
         made(
             "tune.skipped",
-            f"{each.benchmark.label} was not tried: {each.benchmark.skipped}.",
-            severity="warning",
+            f"{each.label} was not tried: {each.skipped}.",
+            severity="info" if each.skipped == NO_TIME else "warning",
+            remedy="--budget says how long it may take." if each.skipped == NO_TIME else "",
         )
-        for each in tuned.race
-        if each.benchmark.skipped is not None
+        for each in left
     ]
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from feedrate.analysis.answering import too_short
 from feedrate.analysis.candidates import candidates
-from feedrate.analysis.tuned import BESIDE, RACE, Tuned, cheapest
+from feedrate.analysis.tuned import BESIDE, NO_TIME, RACE, Tuned, cheapest
 from feedrate.plan.beside import begin, next_beside
 from feedrate.plan.need import objection, predict
 from feedrate.plan.race import LEAST_ROUNDS, ROUNDS, next_entry
@@ -250,7 +250,7 @@ def _first_round(tuned: Tuned, limits: Limits) -> Step:
     reasons = {each: refusal(tuned, each, limits) for each in found}
     able = tuple(each for each in found if reasons[each] is None)
     for each in able[_most_candidates(tuned, limits) :]:
-        reasons[each] = "the time budget held no more"
+        reasons[each] = NO_TIME
     refused = tuple(
         Refused(settings=each, reason=reason) for each, reason in reasons.items() if reason
     )
