@@ -47,6 +47,7 @@ class Wide(Items):
 
 def _keep_batches(batch: Batch) -> None:
     pause(batch)
+    batch.mean()  # a step reads its batch; only then are the pages this process's too
     GROWN.append(batch)
 
 

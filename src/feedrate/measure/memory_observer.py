@@ -22,9 +22,9 @@ OnLook = Callable[[MemoryLook], None]
 
 _AGAIN = 0.5
 """After this share of the epochs that were still wanted it is asked again."""
-LONG_ENOUGH = 5.0
-"""Seconds after which a verdict ends the watch whatever looking has cost: where epochs are short
-the first looks alone are more than its share of the time, and more time would tell nothing new."""
+LONG_ENOUGH = 20.0
+"""Seconds after which a verdict ends the watch though looking has taken more than its share, as
+where pages are read slowly: before that it goes on until the first looks are less than that."""
 
 
 class Eyes(Protocol):

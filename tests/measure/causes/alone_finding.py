@@ -8,17 +8,21 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 from feedrate.loader.torch_private import end_workers
+from feedrate.measure.causes import tracing
 from feedrate.measure.causes.finding import find_causes, worker_items
 from feedrate.measure.causes.in_worker import InspectingCollate, probe_worker
 from feedrate.measure.causes.inspection import Inspection
+from feedrate.measure.causes.lines import Lines
+from feedrate.measure.causes.looking import Looker
 from feedrate.measure.target import load_module
 from feedrate.memory_records import Cause
 
@@ -130,6 +134,23 @@ def test_a_sum_of_losses_is_a_graph_that_grows(growing: ModuleType) -> None:
 
 
 @slow
+def test_a_graph_is_followed_beyond_what_a_look_counts_at_first() -> None:
+    started = tracing.start()
+    looker = Looker(Lines())
+    try:
+        total = torch.zeros((), requires_grad=True)
+        seen = []
+        for _ in range(3):
+            for _ in range(15_000):
+                total = total + 1
+            seen.append(looker.look(0).nodes)
+    finally:
+        looker.close()
+        if started:
+            tracing.stop()
+    assert [after - before for before, after in pairwise(seen)] == [15_000, 15_000]
+
+
 def test_reference_cycles_are_told_as_such(growing: ModuleType) -> None:
     threshold = gc.get_threshold()
     gc.set_threshold(100_000, 1000, 1000)  # as with a heap of many objects: it comes seldom

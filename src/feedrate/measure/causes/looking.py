@@ -21,6 +21,7 @@ from feedrate.measure.causes import tracing
 from feedrate.measure.causes.lines import Lines
 from feedrate.measure.causes.sampling import by_age
 from feedrate.measure.causes.tensors import (
+    MOST_NODES,
     graph_nodes,
     graph_of,
     is_tensor,
@@ -29,6 +30,9 @@ from feedrate.measure.causes.tensors import (
 )
 
 _MOST_EARLIER = 1000
+_MOST_NODES_EVER = 32 * MOST_NODES
+_NEARLY = 0.5
+"""A graph that is so large a share of what is looked at may be larger than that the next time."""
 
 
 class Looker:
@@ -41,6 +45,7 @@ class Looker:
         self._lines = lines
         self._earlier: list[weakref.ref[Any]] = []
         self._known: dict[int, _Tensor] = {}
+        self._most_nodes = MOST_NODES
         objects = gc.get_objects()
         self._types = Counter(map(type, objects))
         for tensor in tensors_among(objects)[-_MOST_EARLIER:]:
@@ -81,7 +86,7 @@ class Looker:
             items=items,
             lines=amounts,
             graphs=dict(graphs),
-            nodes=graph_nodes(tensors),
+            nodes=self._largest_graph(tensors),
             private=private,
             ends_epoch=ends_epoch,
         )
@@ -113,6 +118,16 @@ class Looker:
             return now
         counts = Counter(map(type, now))
         return [each for each in now if counts[type(each)] > self._types[type(each)]]
+
+    def _largest_graph(self, tensors: list[Any]) -> int:
+        """Return the nodes of the largest graph; what grows is followed as far as it goes.
+
+        A sum of losses has the whole of its model's nodes more after each step.
+        """
+        nodes = graph_nodes(tensors, self._most_nodes)
+        if nodes >= _NEARLY * self._most_nodes:
+            self._most_nodes = min(4 * nodes, _MOST_NODES_EVER)
+        return nodes
 
     def _remember(self, tensors: list[Any]) -> None:
         """Read what can be told of tensors. Of those seen before it is known: reading is slow."""
