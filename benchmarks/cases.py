@@ -5,7 +5,7 @@
 expected, those that were found, whether that is right, and the share of the CPUs that other
 programs took meanwhile. ``--only NAME`` takes those whose name begins so, ``-o FILE`` writes the
 table there; rows of cases that are not taken stay in it. Cases that are a text are read by
-``explain``; the verbs for what only shows over many epochs (``leaks``) have their own benchmarks.
+``explain``, and what only shows over many epochs of a script is watched by ``leaks``.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from feedrate import check_leaks
 from feedrate.doctor.checks import DoctorFacts, run_checks
 from feedrate.doctor.explaining import explain_text
 from feedrate.doctor.facts import Facts
@@ -34,12 +35,21 @@ from feedrate.records import Finding
 
 NEITHER = ("none", "none_or_info")
 LONG = ("memory.main_step_growth", "memory.idle_workers")
-"""What only shows over many epochs of a script: the verb leaks finds it."""
+"""What only shows over many epochs: the verb leaks finds it."""
 _LOOP = """
 import case
 loader = case.make_loader()
 for batch in case.fetch(loader, 12):
     getattr(case, "train_step", lambda batch: None)(batch)
+"""
+_EPOCHS = """
+import time, case
+train, validation = case.make_loader(), case.make_val_loader()
+for epoch in range(1000):
+    for batch in train:
+        time.sleep(0.002)
+    for batch in validation:
+        pass
 """
 
 
@@ -135,10 +145,21 @@ def _run(
     findings, _ = run_checks(CHECKS, DoctorFacts(machine, target))
     remark = ""
     if told["finding"] in LONG:
-        remark = "shows over many epochs: feedrate leaks"
+        findings = (*findings, *_watch(folder, source, step, budget))
+        remark = "with what feedrate leaks says"
     elif target.untried:
         remark = "; ".join(f"{each.what} not tried: {each.why}" for each in target.untried[:2])
     return list(findings), remark, target.others
+
+
+def _watch(folder: Path, source: str, step: str | None, budget: float) -> tuple[Finding, ...]:
+    with tempfile.TemporaryDirectory() as place:
+        target = f"{folder / 'case.py'}:make_loader"
+        if step is None:
+            script = Path(place) / "train.py"
+            script.write_text(f"import sys\nsys.path.insert(0, {str(folder)!r})\n{_EPOCHS}")
+            target = str(script)
+        return check_leaks(target, step, seconds=budget).findings
 
 
 def _judge(told: dict[str, Any], findings: Sequence[Finding]) -> tuple[bool, str]:

@@ -76,11 +76,11 @@ class Loop:
 
     ``zero_costs`` is what a batch takes in the main process, by default as long as in a worker;
     ``transport`` what taking a batch from a worker costs the loop. On feedrate's loader the rate is
-    ``feedrate_gain`` times as high, and ``order_gain`` times where batches may pass each other.
-    ``variation`` is that of the fetch times. ``step_threads`` compute the step, each worker more
-    makes a batch dearer by the share ``cpu_grows``, and with fewer threads in the main process the
-    rate is ``thread_gain`` times as high; items/s are ``batch_gain`` times as many in batches of
-    another size.
+    ``feedrate_gain`` times as high, and ``order_gain`` times where batches may pass each other,
+    ``depth_gain`` times where a prefetch_factor is set. ``variation`` is that of the fetch times.
+    ``step_threads`` compute the step, each worker more makes a batch dearer by the share
+    ``cpu_grows``, and with fewer threads in the main process the rate is ``thread_gain`` times as
+    high; items/s are ``batch_gain`` times as many in batches of another size.
     """
 
     fetch: float = 0.020
@@ -101,6 +101,7 @@ class Loop:
     feedrate_gain: float = 1.0
     variation: float = 0.1
     order_gain: float = 1.0
+    depth_gain: float = 1.0
     step_threads: float = 1.0
     cpu_grows: float = 0.0
     thread_gain: float = 1.0
@@ -186,6 +187,8 @@ class Loop:
             facts = msgspec.structs.replace(facts, loader="feedrate")
         if spec.settings is not None and spec.settings.in_order is False:
             rate *= self.order_gain
+        if spec.settings is not None and spec.settings.prefetch_factor is not None:
+            rate *= self.depth_gain
         if spec.settings is not None and spec.settings.main_threads is not None:
             rate *= self.thread_gain
         if spec.settings is not None and spec.settings.batch_size is not None:

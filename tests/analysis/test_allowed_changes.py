@@ -101,6 +101,40 @@ def test_own_settings_out_of_order_stay_so() -> None:
     assert advised.line == "num_workers=8"
 
 
+def depths(loop: Loop) -> set[int | None]:
+    """Tune and return what prefetch_factor was set to in the race."""
+    tuned_suite(loop)
+    return {settings.prefetch_factor for settings in raced(loop) if settings is not None}
+
+
+def test_a_deeper_queue_is_tried_where_workers_are_not_done_in_turn() -> None:
+    loop = uneven(variation=0.3, depth_gain=1.1)
+    assert depths(loop) == {None, 4}
+    advised = recommend(tuned_suite(loop))
+    assert advised is not None
+    assert advised.line == "num_workers=8, prefetch_factor=4"
+    assert "deals them out in turn" in advised.reasons[1]
+
+
+def test_a_deeper_queue_that_is_no_faster_is_not_recommended() -> None:
+    advised = recommend(tuned_suite(uneven(variation=0.3, depth_gain=1.02)))
+    assert advised is not None
+    assert advised.line == "num_workers=8"
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        uneven(variation=0.1),
+        uneven(facts={"loader": "feedrate"}),  # whoever is free gets the next batch
+        uneven(cpu=0.04, cpus=0.5),
+        uneven(step=0.007),
+    ],
+)
+def test_the_queue_stays_where_nothing_speaks_for_a_deeper_one(loop: Loop) -> None:
+    assert depths(loop) == {None}
+
+
 def sizes(loop: Loop, *allow: str) -> set[int | None]:
     """Tune and return what the batch size was set to in the race."""
     tuned_suite(loop, allow=allow)

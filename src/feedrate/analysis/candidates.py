@@ -13,6 +13,7 @@ from feedrate.analysis.signs import (
     fetches_vary,
     short_of_memory,
     steps_on_several,
+    turns_vary,
 )
 from feedrate.analysis.tuned import TORCH_PREFETCH, Tuned, cheapest, same_settings
 from feedrate.analysis.windows import Stretch
@@ -68,6 +69,22 @@ def moved_prefetch(tuned: Tuned) -> int | None:
     """Return the prefetch factor that the ramp found better than the one it began with."""
     seen = [choice.prefetch for choice in tuned.choices if choice.prefetch is not None]
     return seen[-1] if seen and tuned.broken_level is None and seen[-1] != seen[0] else None
+
+
+def deeper_queue(tuned: Tuned) -> int | None:
+    """Return the prefetch factor that torch's loader may need more than feedrate's does.
+
+    A ramp is of feedrate's, which gives a batch to whichever worker is free. torch's deals them out
+    in turn: a worker whose batches take longer is waited for, unless the others have more to do.
+    """
+    chosen, own = chosen_level(tuned), tuned.own
+    if not tuned.ramped or chosen is None or own is None or moved_prefetch(tuned) is not None:
+        return None
+    if tuned.facts is None or tuned.facts.loader == "feedrate":
+        return None
+    if chosen.wait_share < WAITS or not turns_vary(chosen) or cpus_full(tuned):
+        return None
+    return 2 * (own.prefetch_factor or TORCH_PREFETCH)
 
 
 def restart(tuned: Tuned) -> Restart | None:
@@ -170,6 +187,9 @@ def candidates(tuned: Tuned) -> tuple[LoaderSettings, ...]:
     found = [first] if foreseen is None else [_at(tuned, foreseen), first]
     sound = [each for each in tuned.levels if each.level not in (0, tuned.broken_level)]
     fastest = max(sound, key=lambda each: each.rate)
+    deeper = deeper_queue(tuned)
+    if deeper is not None:
+        found.append(msgspec.structs.replace(first, prefetch_factor=deeper))
     if fastest.rate > chosen.rate:
         found.append(_at(tuned, fastest.level))
     if zero_may_win(tuned):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from feedrate.analysis.candidates import chosen_level, foreseen_level, restart
+from feedrate.analysis.candidates import chosen_level, foreseen_level, moved_prefetch, restart
 from feedrate.analysis.tuned import Tuned
 from feedrate.analysis.wording import limit, rate, workers
 from feedrate.settings import LoaderSettings
@@ -35,9 +35,11 @@ def reasons(tuned: Tuned, settings: LoaderSettings) -> tuple[str, ...]:
     """Return one sentence for each setting that is named, in the order of `line`."""
     found = [_workers(tuned, settings)]
     if settings.prefetch_factor is not None:
+        why = "torch's loader deals them out in turn: with more of them a slow one holds up less"
+        if moved_prefetch(tuned) is not None:
+            why = "a deeper queue was faster in the ramp"
         found.append(
-            f"prefetch_factor={settings.prefetch_factor}: batches take uneven time, and a deeper "
-            "queue was faster in the ramp."
+            f"prefetch_factor={settings.prefetch_factor}: batches take uneven time, and {why}."
         )
     if settings.pin_memory:
         found.append("pin_memory=True: copies to the accelerator are faster from pinned memory.")

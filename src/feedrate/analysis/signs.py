@@ -10,6 +10,8 @@ WAITS = 0.1
 """A loop that waits a smaller share of its time has little to gain from what limits the loader."""
 UNEVEN = 0.5
 """The coefficient of variation of fetch times above which a slow batch holds others back."""
+_UNEVEN_TURNS = 0.2
+"""The same, above which workers that are given batches in turn are not done in turn."""
 _RISEN = 1.3
 """How many times the CPU seconds of a batch have to be those of the lowest level to be no noise."""
 _SEVERAL = 1.2
@@ -27,6 +29,15 @@ def fetches_vary(stretch: Stretch) -> bool:
         stretch.level > 1
         and stretch.fetch_variation is not None
         and stretch.fetch_variation >= UNEVEN
+    )
+
+
+def turns_vary(stretch: Stretch) -> bool:
+    """Say whether workers that get batches in turn may have to be waited for in turn."""
+    return (
+        stretch.level > 1
+        and stretch.fetch_variation is not None
+        and stretch.fetch_variation >= _UNEVEN_TURNS
     )
 
 
