@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection
 from typing import Any
 
+import msgspec
 import pytest
 
 from builders import make_facts
@@ -282,3 +283,30 @@ def test_a_verdict_that_could_not_end_the_watch_is_asked_for_when_it_was_long_en
         epoch(number)
     assert asked.after == [7, 8], "it is open, and then it is not"
     assert answers == [wire.GO] * 8 + [wire.STOP]
+
+
+class FillingEyes(FakeEyes):
+    """Sees the main process grow by 2 MiB an epoch, of 100 that are left at first."""
+
+    def look(self, **seen: Any) -> MemoryLook | None:
+        look = super().look(**seen)
+        assert look is not None
+        grown = MemoryReading(rss=(1 + 2 * look.epoch) * 2**20)
+        return msgspec.structs.replace(look, main=ProcessReading(pid=1, memory=grown))
+
+    def room(self, look: MemoryLook, device_free: int | None) -> MemoryRoom:
+        return MemoryRoom(memory=101 * 2**20 - look.main.memory.rss)
+
+
+def test_what_fills_the_memory_is_watched_no_longer_than_its_verdict_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory_observer, "LONG_ENOUGH", 3600.0)
+    answers: list[bytes] = []
+    asked = Asked(None)
+    observer = MemoryObserver(asked, 2, 1e-9, lambda _: None, FillingEyes)
+    observer.attach(1)
+    for number in range(5):
+        observer.marked(mark(number, 5, is_end=True), answers.append)
+    assert asked.after == [4], "6 MiB more are a twentieth of what is left"
+    assert answers == [wire.GO] * 4 + [wire.STOP]

@@ -25,6 +25,8 @@ _AGAIN = 0.5
 LONG_ENOUGH = 20.0
 """Seconds after which a verdict ends the watch though looking has taken more than its share, as
 where pages are read slowly: before that it goes on until the first looks are less than that."""
+MUCH = 0.05
+"""Once it has grown by this share of the memory that is left, a verdict ends it likewise."""
 
 
 class Eyes(Protocol):
@@ -90,7 +92,7 @@ class MemoryObserver(Observer):
         self._aside = 0.0
         self._ask_at = fewest
         self._is_enough = False
-        self._judged_at = 0.0
+        self._was_judged_late = False
 
     def attach(self, pid: int) -> None:
         """Begin with the process and what it starts."""
@@ -166,7 +168,14 @@ class MemoryObserver(Observer):
         if not self._is_enough:
             return False
         elapsed = now - (self._started or now)
-        return self._judged_at >= LONG_ENOUGH or self._spent <= self._duty * elapsed
+        return self._was_judged_late or self._spent <= self._duty * elapsed
+
+    def _is_late(self, elapsed: float) -> bool:
+        """Tell whether a verdict ends the watch whatever looking has cost."""
+        left = self._room.memory
+        if elapsed >= LONG_ENOUGH or left is None:
+            return elapsed >= LONG_ENOUGH
+        return _resident(self._seen[-1].look) - _resident(self._seen[0].look) > MUCH * left
 
     def _judge(self, mark: wire.Mark, elapsed: float) -> None:
         looked_at = {
@@ -174,12 +183,13 @@ class MemoryObserver(Observer):
             for each in self._seen
             if each.mark.is_end and each.mark.loader == mark.loader
         }
-        if elapsed < LONG_ENOUGH and self._spent > self._duty * elapsed:
+        is_late = self._is_late(elapsed)
+        if not is_late and self._spent > self._duty * elapsed:
             return  # it could not end yet, whatever came of it
-        is_again = self._is_enough and elapsed >= LONG_ENOUGH
+        is_again = self._is_enough and is_late
         if len(looked_at) < self._ask_at and not is_again:
             return
-        self._judged_at = elapsed
+        self._was_judged_late = is_late
         watch = make_watch(self._seen, mark.loader, None)
         more = self._wants_more(msgspec.structs.replace(watch, room=self._room))
         self._is_enough = more is None
@@ -188,6 +198,10 @@ class MemoryObserver(Observer):
             return
         apart = (max(looked_at) - min(looked_at)) / (len(looked_at) - 1)
         self._ask_at = len(looked_at) + max(1, round(_AGAIN * more / max(1.0, apart)))
+
+
+def _resident(look: MemoryLook) -> int:
+    return sum(each.memory.rss for each in (look.main, *look.workers))
 
 
 def make_watch(seen: Sequence[Seen], number: int, facts: LoaderFacts | None) -> MemoryWatch:
