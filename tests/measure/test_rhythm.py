@@ -128,3 +128,20 @@ def test_phases_run_from_the_first_batch_to_the_last() -> None:
     assert phase_of(39, 40) == 7, "only the end is the last phase"
     assert phase_of(1, None) == 0
     assert phase_of(2, None) is None
+
+
+def test_looks_rest_until_they_have_taken_their_share_at_most() -> None:
+    course = Course().run(batch_seconds=0.002, passes=20)
+    before = course.rhythm.spent
+    assert course.share > DUTY, "the first passes are looked at one by one"
+    course.rhythm.rest()
+    passes = 0
+    while not course.rhythm.due(40, 40, is_end=True):
+        course.rhythm.begins(workers_end=False)
+        assert not course.rhythm.due(1, 40, is_end=False)
+        course.now += 0.08
+        passes += 1
+    assert passes > 1
+    assert course.rhythm.spent == before
+    assert course.now >= before / DUTY
+    assert course.now - 0.08 < before / DUTY

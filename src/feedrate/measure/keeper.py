@@ -27,7 +27,7 @@ from feedrate.host.processes import list_descendants
 from feedrate.host.shared_files import remove_abandoned
 from feedrate.host.socket_folders import remove_abandoned_folders
 from feedrate.measure.scratch import remove_scratch
-from feedrate.measure.wire import GO, STOP
+from feedrate.measure.wire import GO, REST, STOP
 
 AVAILABLE = hasattr(os, "fork")
 
@@ -103,7 +103,7 @@ class _Keeper:
             status = self._reap()
             if status is None and sys.stdin.fileno() in ready:
                 order = os.read(sys.stdin.fileno(), 1)
-                if order in (GO, STOP):
+                if order in (GO, REST, STOP):
                     self._hand_on(order)
                 else:
                     status = self._obey(order)

@@ -26,7 +26,7 @@ LONG_ENOUGH = 20.0
 """Seconds after which a verdict ends the watch though looking has taken more than its share, as
 where pages are read slowly: before that it goes on until the first looks are less than that."""
 MUCH = 0.05
-"""Once it has grown by this share of the memory that is left, a verdict ends it likewise."""
+"""Where it would grow by this share of the memory that is left, a verdict ends it at once."""
 
 
 class Eyes(Protocol):
@@ -105,7 +105,10 @@ class MemoryObserver(Observer):
         """Take nothing in between."""
 
     def marked(self, mark: wire.Mark, reply: Callable[[bytes], None]) -> None:
-        """Look, let the child go on or end it, and judge meanwhile."""
+        """Look, let the child go on or end it, and judge meanwhile.
+
+        Where all is known and looking has taken more than its share, it goes on without looks.
+        """
         begin = time.perf_counter()
         if self._started is None:
             self._started = begin
@@ -125,7 +128,7 @@ class MemoryObserver(Observer):
                 one_worker=depth == "worker",
             )
         self._depths.took(depth, time.perf_counter() - begin)
-        reply(wire.STOP if is_over else wire.GO)
+        reply(wire.STOP if is_over else wire.REST if self._is_enough else wire.GO)
         replied = time.perf_counter()
         if look is not None and self._eyes is not None:
             self._seen.append(Seen(mark=mark, look=look))
@@ -175,7 +178,8 @@ class MemoryObserver(Observer):
         left = self._room.memory
         if elapsed >= LONG_ENOUGH or left is None:
             return elapsed >= LONG_ENOUGH
-        return _resident(self._seen[-1].look) - _resident(self._seen[0].look) > MUCH * left
+        grown = _resident(self._seen[-1].look) - _resident(self._seen[0].look)
+        return grown * LONG_ENOUGH > MUCH * left * elapsed
 
     def _judge(self, mark: wire.Mark, elapsed: float) -> None:
         looked_at = {
@@ -184,8 +188,6 @@ class MemoryObserver(Observer):
             if each.mark.is_end and each.mark.loader == mark.loader
         }
         is_late = self._is_late(elapsed)
-        if not is_late and self._spent > self._duty * elapsed:
-            return  # it could not end yet, whatever came of it
         is_again = self._is_enough and is_late
         if len(looked_at) < self._ask_at and not is_again:
             return

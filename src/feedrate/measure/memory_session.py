@@ -242,6 +242,8 @@ class MemorySession(Session):
         course.rhythm.looked(self.clock() - started)
         if answer == wire.STOP:
             self._complete(use, course)
+        elif answer == wire.REST:
+            course.rhythm.rest()
 
     def _ask(self, mark: wire.Mark) -> bytes:
         if isinstance(self.send, Sender):

@@ -26,6 +26,8 @@ _QUICK_SHARE = 0.3
 """So much of the time that looks may take is for those between the ends of passes."""
 _FIRST_LOOKS = 16
 """After so many looks the first pass has half as many for the batches that follow."""
+_REST = 1.1
+"""Where looks are to rest they do so for at least this share of the time so far."""
 _LOOKS_IN_ALL = 40
 """In passes so long that few come to their end, looks are this share of the time apart."""
 
@@ -59,6 +61,7 @@ class Rhythm:
         self._is_looked_at = True
         self._turn = 0
         self._looked_at = -math.inf
+        self._rests_until: float | None = None
 
     @property
     def elapsed(self) -> float:
@@ -85,6 +88,11 @@ class Rhythm:
 
     def due(self, batches: int, length: int | None, *, is_end: bool) -> bool:
         """Tell whether to look now, after so many batches of how many there should be."""
+        if self._rests_until is not None:
+            if not is_end or self.elapsed < self._rests_until:
+                return False
+            self._rests_until = None
+            return True
         if not self._is_looked_at:
             return False
         phase = PHASES if is_end else phase_of(batches, length)
@@ -98,6 +106,11 @@ class Rhythm:
         self.spent += seconds
         self._costs = [*self._costs, seconds][-_KEPT:]
         self._looked_at = self._clock()
+
+    def rest(self) -> None:
+        """Look no more until an end of a pass at which looking has taken its share at most."""
+        elapsed = self.elapsed
+        self._rests_until = max(self.spent / self._duty, _REST * elapsed)
 
     def _is_first_look(self, batches: int) -> bool:
         """Tell whether the first pass is to be looked at after so many batches."""

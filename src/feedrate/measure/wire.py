@@ -238,8 +238,9 @@ Message = (
     | Finished
 )
 
-GO, STOP = b"G", b"S"
-"""The answers to a `Mark`: the loop goes on, or everything is known and it is to end."""
+GO, REST, STOP = b"G", b"R", b"S"
+"""The answers to a `Mark`: the loop goes on; everything is known, and it goes on without marks
+until looking has taken its share at most; or it is to end."""
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
