@@ -21,11 +21,12 @@ def growing_graph(
     """Return the tensor whose autograd graph grows from look to look, if there is one."""
     nodes = node_slope(sights)
     tensors = [each for each in looker.tensors() if graph_of(each) is not None] if nodes else []
-    sizes = [graph_nodes([each]) for each in tensors[:_MOST_GRAPHS]]
+    newest = tensors[: -_MOST_GRAPHS - 1 : -1]
+    sizes = [graph_nodes([each]) for each in newest]
     if not sizes:
         return None
-    largest = tensors[sizes.index(max(sizes))]
-    holders = Holders(surroundings.named, surroundings.variables(), {id(tensors)})
+    largest = newest[sizes.index(max(sizes))]
+    holders = Holders(surroundings.named, surroundings.variables(), {id(tensors), id(newest)})
     held = holders.find(largest, {}, HOLD_SECONDS)
     return Candidate(
         place=looker.place_of(largest),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 MOST_NODES = 20_000
@@ -60,20 +60,24 @@ def graph_of(tensor: Any) -> Any:
         return None
 
 
-def graph_nodes(tensors: Iterable[Any], most: int = MOST_NODES) -> int:
+def graph_nodes(tensors: Sequence[Any], most: int = MOST_NODES) -> int:
     """Return the number of nodes of the largest graph among those that the tensors hold.
 
-    ``most`` bounds how many are looked at in all.
+    The last tensors are the newest, and come first: what a graph has saved for its backward pass
+    are tensors too, whose own graphs are parts of it and are passed over. ``most`` bounds how many
+    nodes are looked at in all.
     """
-    largest = left = 0
+    largest = 0
     left = most
-    for tensor in tensors:
+    seen: set[Any] = set()
+    for tensor in reversed(tensors):
         node = graph_of(tensor)
-        if node is None or left <= 0:
+        if node is None or left <= 0 or node in seen:
             continue
-        count = sum(1 for _ in _nodes(node, left))
-        left -= count
-        largest = max(largest, count)
+        found = set(_nodes(node, left))
+        seen |= found
+        left -= len(found)
+        largest = max(largest, len(found))
     return largest
 
 
