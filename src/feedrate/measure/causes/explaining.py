@@ -19,7 +19,8 @@ MOST_CAUSES = 5
 HOLD_SECONDS = 1.0
 _SAMPLE_SECONDS = 1.5
 _TRIED = 5
-"""So many objects of a line are asked what holds them."""
+"""So many objects of a line are asked what holds them, and twice as many of tensors with a graph:
+some of these are held by the graph alone, and it is to be told how many."""
 _MOST_OF_IT = 0.5
 _MUCH = 0.3
 """For a line that brings less than this share of what the first brings, objects are not sought
@@ -86,7 +87,8 @@ def _candidate(
     What it makes is the outermost of the objects on the way there that the line allocated: the
     record, and not the longest of its texts.
     """
-    found = [(each, _hold(each, sample, holders)) for each in sample.objects()[:_TRIED]]
+    tried = sample.objects()[: 2 * _TRIED if line.graphs else _TRIED]
+    found = [(each, _hold(each, sample, holders)) for each in tried]
     chains = Counter(held.chain for _, held in found if held.chain)
     if not chains:
         return Candidate(

@@ -17,7 +17,7 @@ from feedrate.measure.causes.naming import is_lru_cache, type_name
 from feedrate.measure.causes.tensors import is_tensor, storage_of
 
 _CHUNK = 500
-_KEPT = 5
+_KEPT = 10
 _ENOUGH = 0.3
 """An object takes up to three blocks: an array its head, its data and its shape."""
 _WEIGHED = 50
