@@ -179,8 +179,8 @@ def test_of_the_first_pass_one_worker_is_looked_into_and_of_all_at_the_end() -> 
             is_last = (epoch, batches) == (3, 5)
             at = mark(epoch, batches, is_end=batches == 5, is_last=is_last, forked=True)
             observer.marked(at, answers.append)
-    assert made[0].one == [True, False, True, *[False] * 9]
-    assert made[0].whole == [*[False] * 11, True]
+    assert made[0].one == [True, False, True, *[False] * 7]
+    assert made[0].whole == [*[False] * 9, True], "the last before looks rest"
     assert wire.STOP not in answers, "looking has taken more of the time than it may"
 
 
@@ -281,9 +281,11 @@ def test_where_all_is_known_looks_rest_until_they_have_taken_their_share_at_most
     assert answers == [wire.GO] * 4 + [wire.REST]
     monkeypatch.setattr(memory_observer, "LONG_ENOUGH", 0.0)
     epoch(5)
-    epoch(6)
-    assert asked.after == [3, 4, 6], "it has changed its mind before"
-    assert answers[5:] == [wire.REST, wire.STOP]
+    assert asked.after == [3, 4]
+    assert answers[5:] == [wire.STOP]
+    watch = observer.watch(None, None)
+    assert watch is not None
+    assert [look.epoch for look in watch.looks] == list(range(5)), "equally far apart"
 
 
 class FillingEyes(FakeEyes):

@@ -93,6 +93,7 @@ class MemoryObserver(Observer):
         self._ask_at = fewest
         self._is_enough = False
         self._was_judged_late = False
+        self._rests = False
 
     def attach(self, pid: int) -> None:
         """Begin with the process and what it starts."""
@@ -115,7 +116,11 @@ class MemoryObserver(Observer):
         self._ended = begin  # at once: Ctrl-C may come anywhere below
         look = None
         is_over = self._is_over(begin)
-        is_final = mark.is_last or is_over
+        if self._rests:  # a look so long after the others would be no part of their series
+            reply(wire.STOP if is_over else wire.REST)
+            return
+        self._rests = self._is_enough and not is_over
+        is_final = mark.is_last or self._is_enough
         depth = "whole" if is_final else self._depths.due(mark, begin - self._started)
         if self._eyes is not None:
             look = self._eyes.look(
@@ -128,17 +133,17 @@ class MemoryObserver(Observer):
                 one_worker=depth == "worker",
             )
         self._depths.took(depth, time.perf_counter() - begin)
-        reply(wire.STOP if is_over else wire.REST if self._is_enough else wire.GO)
+        reply(wire.STOP if is_over else wire.REST if self._rests else wire.GO)
         replied = time.perf_counter()
         if look is not None and self._eyes is not None:
             self._seen.append(Seen(mark=mark, look=look))
             if depth != "counters" or len(self._seen) == 1:
                 self._room = self._eyes.room(look, mark.device_free)
             self._on_look(look)
-            if mark.is_end and not is_over:
+            if mark.is_end and not is_final:
                 self._judge(mark, begin - self._started)
         self._stood = max(mark.stood, self._stood)
-        if is_final:
+        if mark.is_last or is_over:
             return  # the loop is over: what comes now slows nothing down
         self._ended = time.perf_counter()
         self._stood += replied - begin  # until the next mark tells how long it was for the loop
@@ -171,7 +176,8 @@ class MemoryObserver(Observer):
         if not self._is_enough:
             return False
         elapsed = now - (self._started or now)
-        return self._was_judged_late or self._spent <= self._duty * elapsed
+        is_long = self._was_judged_late or (self._rests and elapsed >= LONG_ENOUGH)
+        return is_long or self._spent <= self._duty * elapsed
 
     def _is_late(self, elapsed: float) -> bool:
         """Tell whether a verdict ends the watch whatever looking has cost."""
@@ -188,15 +194,13 @@ class MemoryObserver(Observer):
             if each.mark.is_end and each.mark.loader == mark.loader
         }
         is_late = self._is_late(elapsed)
-        is_again = self._is_enough and is_late
-        if len(looked_at) < self._ask_at and not is_again:
+        if len(looked_at) < self._ask_at:
             return
         self._was_judged_late = is_late
         watch = make_watch(self._seen, mark.loader, None)
         more = self._wants_more(msgspec.structs.replace(watch, room=self._room))
         self._is_enough = more is None
         if more is None:
-            self._ask_at = 2 * len(looked_at)
             return
         apart = (max(looked_at) - min(looked_at)) / (len(looked_at) - 1)
         self._ask_at = len(looked_at) + max(1, round(_AGAIN * more / max(1.0, apart)))
