@@ -7,13 +7,13 @@ import math
 import msgspec
 
 from feedrate.analysis.signs import (
+    UNEVEN_TURNS,
     WAITS,
     contended,
     cpus_full,
     fetches_vary,
     short_of_memory,
     steps_on_several,
-    turns_vary,
 )
 from feedrate.analysis.tuned import TORCH_PREFETCH, Tuned, cheapest, same_settings
 from feedrate.analysis.windows import Stretch
@@ -82,7 +82,7 @@ def deeper_queue(tuned: Tuned) -> int | None:
         return None
     if tuned.facts is None or tuned.facts.loader == "feedrate":
         return None
-    if chosen.wait_share < WAITS or not turns_vary(chosen) or cpus_full(tuned):
+    if chosen.wait_share < WAITS or not fetches_vary(chosen, UNEVEN_TURNS) or cpus_full(tuned):
         return None
     return 2 * (own.prefetch_factor or TORCH_PREFETCH)
 

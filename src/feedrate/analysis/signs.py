@@ -10,7 +10,7 @@ WAITS = 0.1
 """A loop that waits a smaller share of its time has little to gain from what limits the loader."""
 UNEVEN = 0.5
 """The coefficient of variation of fetch times above which a slow batch holds others back."""
-_UNEVEN_TURNS = 0.2
+UNEVEN_TURNS = 0.2
 """The same, above which workers that are given batches in turn are not done in turn."""
 _RISEN = 1.3
 """How many times the CPU seconds of a batch have to be those of the lowest level to be no noise."""
@@ -23,21 +23,15 @@ _MEMORY_WORDS = ("memory is short", "/dev/shm is short", "the budget of")
 """How the ramp's reasons begin where the budget held no more workers."""
 
 
-def fetches_vary(stretch: Stretch) -> bool:
-    """Say whether a slow batch can hold others back that are finished."""
+def fetches_vary(stretch: Stretch, least: float = UNEVEN) -> bool:
+    """Say whether fetch times vary so much that a slow batch holds others back.
+
+    ``least`` is their coefficient of variation from which on they do.
+    """
     return (
         stretch.level > 1
         and stretch.fetch_variation is not None
-        and stretch.fetch_variation >= UNEVEN
-    )
-
-
-def turns_vary(stretch: Stretch) -> bool:
-    """Say whether workers that get batches in turn may have to be waited for in turn."""
-    return (
-        stretch.level > 1
-        and stretch.fetch_variation is not None
-        and stretch.fetch_variation >= _UNEVEN_TURNS
+        and stretch.fetch_variation >= least
     )
 
 
