@@ -157,7 +157,9 @@ def test_what_was_seen_is_kept_with_its_cost_and_what_was_left() -> None:
     assert [each.pid for each in watch.looks[0].workers] == [11, 12]
 
 
-def test_of_the_first_pass_one_worker_is_looked_into_and_of_all_at_the_end() -> None:
+def test_of_the_first_pass_one_worker_is_looked_into_and_of_all_at_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A look at pages takes so long here that there is no time for more of them."""
     made: list[FakeEyes] = []
 
@@ -171,6 +173,7 @@ def test_of_the_first_pass_one_worker_is_looked_into_and_of_all_at_the_end() -> 
         made.append(SlowEyes(pid))
         return made[0]
 
+    monkeypatch.setattr(memory_observer, "LOOKED_AT", 0.0)
     observer = MemoryObserver(Asked(None), 3, 1e-4, lambda _: None, eyes)
     observer.attach(1)
     answers: list[bytes] = []
@@ -275,17 +278,21 @@ def test_where_all_is_known_looks_rest_until_they_have_taken_their_share_at_most
     def epoch(number: int) -> None:
         observer.marked(mark(number, 5, is_end=True), answers.append)
 
-    for number in range(5):
+    for number in range(6):
         epoch(number)
-    assert asked.after == [3, 4], "it is open, and then it is not"
-    assert answers == [wire.GO] * 4 + [wire.REST]
+    assert asked.after == [], "the more epochs, the less can hide"
+    monkeypatch.setattr(memory_observer, "LOOKED_AT", 0.0)
+    for number in range(6, 9):
+        epoch(number)
+    assert asked.after == [7, 8], "it is open, and then it is not"
+    assert answers == [wire.GO] * 8 + [wire.REST]
     monkeypatch.setattr(memory_observer, "LONG_ENOUGH", 0.0)
-    epoch(5)
-    assert asked.after == [3, 4]
-    assert answers[5:] == [wire.STOP]
+    epoch(9)
+    assert asked.after == [7, 8]
+    assert answers[9:] == [wire.STOP]
     watch = observer.watch(None, None)
     assert watch is not None
-    assert [look.epoch for look in watch.looks] == list(range(5)), "equally far apart"
+    assert [look.epoch for look in watch.looks] == list(range(9)), "equally far apart"
 
 
 class FillingEyes(FakeEyes):

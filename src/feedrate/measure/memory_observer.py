@@ -22,7 +22,10 @@ OnLook = Callable[[MemoryLook], None]
 
 _AGAIN = 0.5
 """After this share of the epochs that were still wanted it is asked again."""
-LONG_ENOUGH = 20.0
+LOOKED_AT = 5.0
+"""Where epochs are short it is looked at for so many seconds before a verdict lets the looks rest:
+the more epochs, the less can hide."""
+LONG_ENOUGH = 40.0
 """Seconds after which a verdict ends the watch though looking has taken more than its share, as
 where pages are read slowly: before that it goes on until the first looks are less than that."""
 MUCH = 0.05
@@ -195,6 +198,8 @@ class MemoryObserver(Observer):
         }
         is_late = self._is_late(elapsed)
         if len(looked_at) < self._ask_at:
+            return
+        if not is_late and elapsed < LOOKED_AT and self._spent > self._duty * elapsed:
             return
         self._was_judged_late = is_late
         watch = make_watch(self._seen, mark.loader, None)
