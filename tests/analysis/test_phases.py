@@ -66,19 +66,31 @@ def test_an_epoch_that_was_cut_short_does_not_count() -> None:
 
 
 def test_lives_of_one_epoch_are_laid_over_one_another() -> None:
-    watch = make_watch(epochs=3, persistent=False, worker=rising(80 * MIB, 50 * MIB))
+    watch = make_watch(epochs=3, persistent=False, worker=rising(90 * MIB, 50 * MIB))
     made = life_series(watch, of_workers(figures.private))
     assert made is not None
     assert made.per == "life"
-    assert made.items == 125
+    assert made.items == pytest.approx(1000 / 9)
     assert made.values == tuple(10.0 * MIB * k for k in range(9))
     assert not workers_stay(watch)
 
 
+def test_what_batches_in_flight_hold_is_not_missed_at_the_end_of_a_life() -> None:
+    """At an epoch's end none is in flight: a worker has its descriptors no more then."""
+    watch = make_watch(
+        epochs=3, persistent=False, worker=lambda time: (9 * time - 4 * (time == 1.0)) * MIB
+    )
+    made = life_series(watch, of_workers(figures.private))
+    assert made is not None
+    assert made.values == pytest.approx([MIB * k for k in range(9)])
+
+
 def test_looks_may_go_round_the_phases() -> None:
-    """Where looks are dear an epoch has two: the first, and another one each time."""
-    watch = make_watch(epochs=8, persistent=False, worker=rising(80 * MIB, 50 * MIB))
-    seldom = tuple(look for look in watch.looks if look.phase * 8 in (0, look.epoch % 8 + 1))
+    """Where looks are dear an epoch has its first and last, and another one each time."""
+    watch = make_watch(epochs=8, persistent=False, worker=rising(90 * MIB, 50 * MIB))
+    seldom = tuple(
+        look for look in watch.looks if round(look.phase * 9) in (0, look.epoch % 8 + 1, 9)
+    )
     made = life_series(msgspec.structs.replace(watch, looks=seldom), of_workers(figures.private))
     assert made is not None
     assert made.values == tuple(10.0 * MIB * k for k in range(9))

@@ -31,7 +31,7 @@ def rising(per_epoch: float, start: float = 0.0) -> Callable[[float], float]:
 def make_watch(
     *,
     epochs: int = 12,
-    phases: int = 8,
+    phases: int = 9,
     items: int = 1000,
     workers: int = 2,
     persistent: bool = True,

@@ -124,8 +124,8 @@ def test_a_pass_longer_than_the_watch_has_looks_all_along(known_length: bool) ->
 
 
 def test_phases_run_from_the_first_batch_to_the_last() -> None:
-    assert [phase_of(batch, 9) for batch in range(1, 9)] == list(range(8))
-    assert phase_of(39, 40) == 7, "only the end is the last phase"
+    assert [phase_of(batch, 10) for batch in range(1, 10)] == list(range(9))
+    assert phase_of(39, 40) == 8, "only the end is the last phase"
     assert phase_of(1, None) == 0
     assert phase_of(2, None) is None
 

@@ -99,7 +99,7 @@ def _warm_up(made: Grown) -> Finding | None:
 
 
 def _stretches(made: Grown) -> str:
-    return {"epoch": "epochs", "stretch": "stretches", "life": "eighths of an epoch"}[
+    return {"epoch": "epochs", "stretch": "stretches", "life": "ninths of an epoch"}[
         made.series.per
     ]
 

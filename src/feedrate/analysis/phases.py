@@ -6,7 +6,8 @@ what a leak keeps is there at all times, and what comes and goes is not.
 
 Where there are too few epochs (they may take hours) the watch is cut into stretches of equally many
 items instead. Where workers live for one epoch only, growth does not show from epoch to epoch but
-over each worker's life: `life_series` lays those lives over one another.
+over each worker's life: `life_series` lays those lives over one another, up to the last phase
+before the end, for at the end no batch is in flight and what those held is given back.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from feedrate.analysis.figures import Figure
 from feedrate.analysis.growth import FEWEST_EPOCHS
 from feedrate.memory_records import MemoryLook, MemoryWatch
 
-BINS = 8
-"""So many phases of an epoch are told apart."""
+BINS = 9
+"""So many phases of an epoch are told apart, and its end."""
 STRETCHES = 12
 _LOOKS_A_STRETCH = 2
 
@@ -35,7 +36,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 
     ``per`` says what a stretch is: an "epoch", or several short ones of which one was looked at; a
     "stretch" of equally many items, where there are
-    too few epochs; or an eighth of a worker's "life", where it lives for one epoch. ``blur`` is how
+    too few epochs; or a ninth of a worker's "life", where it lives for one epoch. ``blur`` is how
     far the figure usually rises between two looks within a stretch: by so much a value may lie
     above the lowest that nobody looked at.
     """
@@ -89,8 +90,9 @@ def series(watch: MemoryWatch, figure: Figure) -> Series | None:
 def life_series(watch: MemoryWatch, figure: Figure) -> Series | None:
     """Return what a figure gains over an epoch, from phase to phase: the median of the epochs.
 
-    Each begins at 0 with its own first look; not all need looks at the same phases after it.
-    ``None`` where no epoch is complete or some phase has no look in any.
+    Each begins at 0 with its own first look; not all need looks at the same phases after it. The
+    end is left out: the batches in flight are gone by then, with their descriptors and memory.
+    ``None`` where no epoch is complete or some other phase has no look in any.
     """
     items = epoch_items(watch)
     gains: dict[int, list[float]] = {}
@@ -102,8 +104,9 @@ def life_series(watch: MemoryWatch, figure: Figure) -> Series | None:
                 lives.setdefault(look.epoch, []).append((_bin(look.phase), value))
     for life in lives.values():
         for place, value in life:
-            gains.setdefault(place, []).append(value - life[0][1])
-    if items is None or set(gains) != set(range(BINS + 1)):
+            if place < BINS:
+                gains.setdefault(place, []).append(value - life[0][1])
+    if items is None or len(gains) < BINS:
         return None
     values = tuple(float(np.median(gains[place])) for place in sorted(gains))
     return Series(values=values, items=items / BINS, per="life")

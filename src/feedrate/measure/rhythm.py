@@ -17,9 +17,9 @@ import math
 from collections.abc import Callable
 from statistics import median
 
-PHASES = 8
-"""A pass has phases 0 to 8, as the analysis tells them apart."""
-_BETWEEN = (4, 2, 6, 1, 5, 3, 7)
+PHASES = 9
+"""A pass has phases 0 to 9, as the analysis tells them apart."""
+_BETWEEN = (4, 8, 2, 6, 1, 5, 7, 3)
 _KEPT = 9
 _DEAR = 2
 _QUICK_SHARE = 0.3
