@@ -9,7 +9,7 @@ import pytest
 
 from feedrate.analysis.causes import Place
 from feedrate.measure.causes import tracing
-from feedrate.measure.causes.sampling import sample_lines
+from feedrate.measure.causes.sampling import by_age, sample_lines
 
 LINE: Place = ("data.py", 3)
 
@@ -47,6 +47,29 @@ def test_where_there_are_too_many_it_is_told_which_share_was() -> None:
     count, walked = sampled([Made() for _ in range(20_000)], Steps(1.0))
     assert 500 <= count <= 5000
     assert walked == count / 20_000
+
+
+def test_a_share_of_them_is_of_all_ages() -> None:
+    """So that how many there are of a kind in all can be told from it."""
+    new: list[object] = [object() for _ in range(10_000)] + [Made() for _ in range(10_000)]
+    count, walked = sampled(new, Steps(1.0))
+    assert count == pytest.approx(walked * 10_000, rel=0.5)
+
+
+def test_all_objects_by_age_do_not_hold_themselves() -> None:
+    """A list that is in itself outlives its last user, and holds every object there is."""
+    gc.collect()
+    gc.disable()
+    try:
+        marked = Made()
+        found = by_age()
+        identities = set(map(id, found))
+        assert id(marked) in identities
+        assert id(found) not in identities
+        del found
+        assert not [each for each in gc.get_referrers(marked) if isinstance(each, list)]
+    finally:
+        gc.enable()
 
 
 def test_nothing_new_is_all_of_it() -> None:

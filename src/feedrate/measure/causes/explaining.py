@@ -22,6 +22,8 @@ _TRIED = 5
 """So many objects of a line are asked what holds them, and twice as many of tensors with a graph:
 some of these are held by the graph alone, and it is to be told how many."""
 _MOST_OF_IT = 0.5
+_NAMES_IT = 0.1
+"""Objects are what a line keeps making if there is one for ten of its blocks at least."""
 _MUCH = 0.3
 """For a line that brings less than this share of what the first brings, objects are not sought
 as long as there are some."""
@@ -73,14 +75,15 @@ def explain_lines(
     holders = Holders(surroundings.named, surroundings.variables(), own)
     candidates = []
     for line in lines:
-        candidate = _candidate(line, sight, samples[line.place], holders, looker)
+        blocks = walked * _blocks(sight, line.place)  # those whose objects were looked at
+        candidate = _candidate(line, blocks, samples[line.place], holders, looker)
         if candidate is not None:
             candidates.append(candidate)
     return _with_holders(candidates), walked
 
 
 def _candidate(
-    line: Rising, sight: Sight, sample: Sample, holders: Holders, looker: Looker
+    line: Rising, blocks: float, sample: Sample, holders: Holders, looker: Looker
 ) -> Candidate | None:
     """Return what a line makes and what holds that; ``None`` if that is bounded.
 
@@ -91,20 +94,22 @@ def _candidate(
     found = [(each, _hold(each, sample, holders)) for each in tried]
     chains = Counter(held.chain for _, held in found if held.chain)
     if not chains:
+        share = _share(sample.count, blocks)
         return Candidate(
             place=line.place,
             size=line.size,
-            count=line.count * _share(sample.count, _blocks(sight, line.place)),
+            count=line.count * share,
             name=sample.named(),
             has_graph=line.graphs > 0,
-            is_tensor=any(map(is_tensor, sample.objects())),
+            # a batch on its way is one too, and not what so many blocks are
+            is_tensor=share >= _NAMES_IT and any(map(is_tensor, sample.objects())),
         )
     chain, times = chains.most_common(1)[0]
     held = next(held for _, held in found if held.chain == chain)
     if held.is_bounded():
         return None
     made = next((each for each in held.way if looker.place_of(each) == line.place), held.way[-1])
-    count = line.count * _share(sample.counts[type(made)], _blocks(sight, line.place))
+    count = line.count * _share(sample.counts[type(made)], blocks)
     name, size = type_name(made), line.size
     if line.graphs and graph_of(made) is not None:
         # Of the tensors of this line some are held by the graph alone, as what it saves.
@@ -130,7 +135,7 @@ def _hold(value: object, sample: Sample, holders: Holders) -> Held:
     return Held() if sample.count > 1 and len(held.way) == 1 else held
 
 
-def _share(objects: int, blocks: int) -> float:
+def _share(objects: int, blocks: float) -> float:
     """Return how many objects there are for each block of memory; 1 where that is not known."""
     return min(1.0, objects / blocks) if objects and blocks else 1.0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import math
 import sys
 import time
 import types
@@ -121,7 +122,7 @@ def sample_lines(
 
     traced: list[Any] = []
     walked, until = 0, half()
-    for chunk in _chunks(new):
+    for chunk in _spread(new):
         if clock() > until:
             break
         walked += len(chunk)
@@ -165,7 +166,22 @@ def _take_untracked(
 
 def by_age() -> list[Any]:
     """Return all tracked objects, those first that lived through most collections."""
-    return [each for generation in (2, 1, 0) for each in gc.get_objects(generation)]
+    old, middle = gc.get_objects(2), gc.get_objects(1)
+    # A list that is in itself lives until a collection, and would be found to hold all the others.
+    lists = {id(old), id(middle)}
+    young = [each for each in gc.get_objects(0) if id(each) not in lists]
+    return list(itertools.chain(old, middle, young))
+
+
+def _spread(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """Yield all in chunks: the first ones first, then from everywhere alike.
+
+    So that where it ends early, what was seen is a fair share of all ages.
+    """
+    count = math.ceil(len(values) / _CHUNK)
+    digits = count.bit_length()
+    for at in sorted(range(count), key=lambda each: f"{each:0{digits}b}"[::-1]):
+        yield values[at * _CHUNK : (at + 1) * _CHUNK]
 
 
 def _chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
