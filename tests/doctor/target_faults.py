@@ -247,6 +247,13 @@ FAULTS: dict[str, tuple[Callable[[], TargetFacts], str, str]] = {
         "speed.transport_dominates",
         "warning",
     ),
+    "transport, no step": (
+        lambda: make_target(
+            loop=make_loop(has_step=False), duels=(make_duel("no_workers", 0, 25.0),)
+        ),
+        "speed.transport_dominates",
+        "info",
+    ),
     "many tensors": (
         lambda: make_target(
             loop=make_loop(batch_tensors=300), duels=(make_duel("no_workers", 0, 8.0),)
@@ -438,6 +445,9 @@ QUIET: dict[str, Callable[[], TargetFacts]] = {
     "a stream whose workers have one item in common": lambda: stream((60, 60), repeated=1),
     "a change of speed that may be chance": lambda: make_target(
         duels=(make_duel("fewer", 4, 1.1), make_duel("no_workers", 0, 1.12))
+    ),
+    "items that a step would have to hide, and no step": lambda: make_target(
+        loop=make_loop(has_step=False), duels=(make_duel("no_workers", 0, 9.0),)
     ),
     "more workers that add nothing to items that compute": lambda: make_target(
         duels=(make_duel("more", 4, 1.0),)

@@ -10,6 +10,10 @@ from feedrate.records import Finding
 
 _FAR = 1.5
 _AS_GOOD = 0.9
+_WHATEVER_THE_STEP = 15.0
+"""So many times cheaper than handing a batch over, making it need not be hidden behind a step: of
+what num_workers=0 gains where steps are short it costs a fifteenth at most where they are long.
+Below that the step decides, and where there is none nothing is found."""
 _MANY_TENSORS = 64
 _SLOW_START = 0.5
 _WORTH = 0.05
@@ -43,9 +47,11 @@ def _without_workers(target: TargetFacts) -> Finding | None:
     fewer = faster(target, "fewer")
     if fewer is not None and duel.gain < _FAR * fewer.gain:
         return None  # it is their number
+    if not loop.has_step and duel.gain < _WHATEVER_THE_STEP:
+        return None
     return found(
         "speed.transport_dominates",
-        "warning" if loop.has_step else "info",  # the step decides whether it matters
+        "warning" if loop.has_step else "info",  # the step decides how much it matters
         f"moving batches from {workers(target.workers)} costs more than making them: with "
         f"num_workers=0 {gain_of(duel)}",
         why="an item is made in so little time that handing a batch over takes longer",
@@ -175,7 +181,11 @@ def _speed_seen(target: TargetFacts) -> str:
     if loop is None or share is None:
         return ""
     rate = loop.items / loop.seconds
-    return f"{units.rate(rate)} items/s; the loop waits {units.share(share)} of the time"
+    seen = f"{units.rate(rate)} items/s; the loop waits {units.share(share)} of the time"
+    duel = faster(target, "no_workers")
+    if duel is None or loop.has_step:
+        return seen
+    return f"{seen}; {gain_of(duel)} with num_workers=0, which is best depends on the step (--step)"
 
 
 CHECKS = (
