@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import msgspec
 import pytest
 from watch_builder import MIB, make_watch, rising
@@ -73,6 +75,16 @@ def test_lives_of_one_epoch_are_laid_over_one_another() -> None:
     assert made.items == pytest.approx(1000 / 9)
     assert made.values == tuple(10.0 * MIB * k for k in range(9))
     assert not workers_stay(watch)
+
+
+def test_many_lives_are_told_apart_in_finer_parts() -> None:
+    """So that watching longer tells more, where a part of a life hides what it gains."""
+    watch = make_watch(epochs=3, phases=72, persistent=False, worker=rising(72 * MIB))
+    made = life_series(watch, of_workers(figures.private))
+    assert made is not None
+    assert (len(made.values), made.cut) == (36, 4)
+    steps = [b - a for a, b in itertools.pairwise(made.values)]
+    assert sum(steps) / len(steps) / made.items == pytest.approx(72 * MIB / 1000, rel=0.05)
 
 
 def test_what_batches_in_flight_hold_is_not_missed_at_the_end_of_a_life() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from feedrate.measure.rhythm import PHASES, Rhythm, phase_of
+from feedrate.measure.rhythm import PHASES, Rhythm, place_of
 
 FEWEST = 9
 DUTY = 0.005
@@ -14,10 +14,11 @@ DUTY = 0.005
 
 @dataclass
 class Course:
-    """What a rhythm chose: passes that were looked at, with the phases in each."""
+    """What a rhythm chose: passes that were looked at, with the phases in each, and the places."""
 
     now: float = 0.0
     looked_at: dict[int, list[int]] = field(default_factory=dict)
+    places: list[float] = field(default_factory=list)
     rhythm: Rhythm = field(init=False)
 
     def run(
@@ -41,8 +42,10 @@ class Course:
                 is_end = batch == batches
                 length = batches if known_length else None
                 if self.rhythm.due(batch, length, is_end=is_end):
-                    phase = PHASES if is_end else phase_of(batch, length)
-                    self.looked_at.setdefault(number, []).append(-1 if phase is None else phase)
+                    place = PHASES if is_end else place_of(batch, length)
+                    phase = -1 if place is None else round(place)
+                    self.looked_at.setdefault(number, []).append(phase)
+                    self.places.append(-1.0 if place is None else place)
                     cost = whole if number == 0 and (is_end or batch == 1) else quick
                     self.now += cost
                     self.rhythm.looked(cost)
@@ -123,11 +126,19 @@ def test_a_pass_longer_than_the_watch_has_looks_all_along(known_length: bool) ->
     assert course.share <= DUTY
 
 
-def test_phases_run_from_the_first_batch_to_the_last() -> None:
-    assert [phase_of(batch, 10) for batch in range(1, 10)] == list(range(9))
-    assert phase_of(39, 40) == 8, "only the end is the last phase"
-    assert phase_of(1, None) == 0
-    assert phase_of(2, None) is None
+def test_places_run_from_the_first_batch_to_the_last() -> None:
+    assert [place_of(batch, 10) for batch in range(1, 11)] == list(range(10))
+    assert place_of(1, None) == 0
+    assert place_of(2, None) is None
+
+
+def test_of_many_lives_ever_finer_places_are_seen() -> None:
+    course = Course().run(
+        batch_seconds=0.002, batches=400, passes=300, workers_end=True, seconds=1000.0
+    )
+    later = course.places[: len(course.places) // 2]
+    parts = {int(place / PHASES * 36) for place in later if place < PHASES - 0.5}
+    assert parts == set(range(34))
 
 
 def test_looks_rest_until_they_have_taken_their_share_at_most() -> None:

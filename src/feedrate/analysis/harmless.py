@@ -99,9 +99,7 @@ def _warm_up(made: Grown) -> Finding | None:
 
 
 def _stretches(made: Grown) -> str:
-    return {"epoch": "epochs", "stretch": "stretches", "life": "ninths of an epoch"}[
-        made.series.per
-    ]
+    return {"epoch": "epochs", "stretch": "stretches", "life": "parts of an epoch"}[made.series.per]
 
 
 def _unit(made: Grown) -> str:

@@ -243,6 +243,8 @@ def _epochs(watch: MemoryWatch, made: Grown) -> int:
     """Return how many epochs more an open verdict needs."""
     more = made.growth.more or 1
     items = epoch_items(watch)
+    if made.series.per == "life":
+        return max(1, watch.complete_epochs)  # twice as many lives have twice as many parts
     if not items:
         return more
     return max(1, round(more * made.series.items / items))

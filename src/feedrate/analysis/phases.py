@@ -7,7 +7,8 @@ what a leak keeps is there at all times, and what comes and goes is not.
 Where there are too few epochs (they may take hours) the watch is cut into stretches of equally many
 items instead. Where workers live for one epoch only, growth does not show from epoch to epoch but
 over each worker's life: `life_series` lays those lives over one another, up to the last phase
-before the end, for at the end no batch is in flight and what those held is given back.
+before the end, for at the end no batch is in flight and what those held is given back. The more of
+them were looked at, the more parts of a life are told apart.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ from feedrate.memory_records import MemoryLook, MemoryWatch
 BINS = 9
 """So many phases of an epoch are told apart, and its end."""
 STRETCHES = 12
+_LIFE = (BINS - 0.5) / BINS
+"""A life is followed up to here."""
+_PARTS = (36, 18)
+_LOOKS_A_PART = 3
 _LOOKS_A_STRETCH = 2
 
 Stretch = Literal["epoch", "stretch", "life"]
@@ -36,14 +41,15 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 
     ``per`` says what a stretch is: an "epoch", or several short ones of which one was looked at; a
     "stretch" of equally many items, where there are
-    too few epochs; or a ninth of a worker's "life", where it lives for one epoch. ``blur`` is how
-    far the figure usually rises between two looks within a stretch: by so much a value may lie
-    above the lowest that nobody looked at.
+    too few epochs; or a part of a worker's "life", where it lives for one epoch: a ninth of it,
+    which ``cut`` cuts into so many. ``blur`` is how far the figure usually rises between two looks
+    within a stretch: by so much a value may lie above the lowest that nobody looked at.
     """
 
     values: tuple[float, ...]
     items: float
     per: Stretch
+    cut: int = 1
     blur: float = 0.0
 
 
@@ -88,28 +94,32 @@ def series(watch: MemoryWatch, figure: Figure) -> Series | None:
 
 
 def life_series(watch: MemoryWatch, figure: Figure) -> Series | None:
-    """Return what a figure gains over an epoch, from phase to phase: the median of the epochs.
+    """Return what a figure gains over an epoch, from part to part: the median of the epochs.
 
-    Each begins at 0 with its own first look; not all need looks at the same phases after it. The
+    Each begins at 0 with its own first look; not all need looks in the same parts after it. The
     end is left out: the batches in flight are gone by then, with their descriptors and memory.
-    ``None`` where no epoch is complete or some other phase has no look in any.
+    ``None`` where no epoch is complete or some ninth has no look in any.
     """
     items = epoch_items(watch)
-    gains: dict[int, list[float]] = {}
-    lives: dict[int, list[tuple[int, float]]] = {}
+    lives: dict[int, list[tuple[float, float]]] = {}
     for look in watch.looks:
         if look.epoch < watch.complete_epochs and look.workers:
             value = figure(look)
             if value is not None:
-                lives.setdefault(look.epoch, []).append((_bin(look.phase), value))
-    for life in lives.values():
-        for place, value in life:
-            if place < BINS:
-                gains.setdefault(place, []).append(value - life[0][1])
-    if items is None or len(gains) < BINS:
-        return None
-    values = tuple(float(np.median(gains[place])) for place in sorted(gains))
-    return Series(values=values, items=items / BINS, per="life")
+                lives.setdefault(look.epoch, []).append((look.phase, value))
+    gains = [(phase, value - life[0][1]) for life in lives.values() for phase, value in life]
+    for parts, fewest in (*((parts, _LOOKS_A_PART) for parts in _PARTS), (BINS, 1)):
+        rows: list[list[tuple[float, float]]] = [[] for _ in range(parts)]
+        for phase, gain in gains:
+            if phase < _LIFE:
+                rows[int(phase / _LIFE * parts)].append((phase, gain))
+        if items is not None and all(len(row) >= fewest for row in rows):
+            places, values = np.array([np.median(row, axis=0) for row in rows]).T
+            apart = float(places[-1] - places[0]) / (parts - 1)
+            return Series(
+                values=tuple(values.tolist()), items=items * apart, per="life", cut=parts // BINS
+            )
+    return None
 
 
 def workers_stay(watch: MemoryWatch) -> bool:

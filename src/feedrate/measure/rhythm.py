@@ -6,9 +6,10 @@ one goes on being looked at, then every fourth, and so on: those that were looke
 equally far apart and are enough for a verdict, and what they cost becomes less and less of the
 time. Within a pass it is the last batch, the first one too unless looking has taken twice its share
 or more, and of the phases between as many as the time allows, in turn. Where workers live for one
-pass their growth shows within a pass alone, so that its first batch and one phase between are
-looked at always. The first pass may be the last one, as where files are left open: it is looked at
-after every batch, then after every second one, and so on.
+pass their growth shows within a pass alone, so that its first batch and one place between are
+looked at always: each phase in turn, then halfway between the phases, and so on. The first pass may
+be the last one, as where files are left open: it is looked at after every batch, then after every
+second one, and so on.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class Rhythm:
         self._spent_before = 0.0
         self._pass_seconds: list[float] = []
         self._costs: list[float] = []
-        self._planned: frozenset[int] = frozenset()
+        self._planned: tuple[float, ...] = ()
+        self._has_end = False
         self._is_looked_at = True
         self._turn = 0
         self._looked_at = -math.inf
@@ -82,7 +84,7 @@ class Rhythm:
             self.stride *= 2
         self._is_looked_at = self.passes % self.stride == 0
         least = 3 if workers_end else 1 if self.spent > _DEAR * limit else 2
-        self._planned = self._plan(least) if self._is_looked_at else frozenset()
+        self._plan(least, finely=workers_end)
         self.passes += 1
         self._begun_at, self._spent_before = now, self.spent
 
@@ -95,11 +97,13 @@ class Rhythm:
             return True
         if not self._is_looked_at:
             return False
-        phase = PHASES if is_end else phase_of(batches, length)
-        if phase is not None and phase in self._planned:
-            self._planned -= {phase}
+        if is_end:
+            return self._has_end
+        place = place_of(batches, length)
+        if place is not None and self._planned and place >= self._planned[0]:
+            self._planned = tuple(each for each in self._planned if each > place)
             return True
-        return not is_end and (self._is_first_look(batches) or self._has_waited())
+        return self._is_first_look(batches) or self._has_waited()
 
     def looked(self, seconds: float) -> None:
         """Take note of what a look took."""
@@ -120,16 +124,27 @@ class Rhythm:
             until += _FIRST_LOOKS * apart
         return self.passes == 1 and batches % apart == 0
 
-    def _plan(self, least: int) -> frozenset[int]:
+    def _plan(self, least: int, *, finely: bool) -> None:
+        """Set at which places of a pass to look: ``least`` times or more if it is looked at."""
+        self._planned, self._has_end = (), self._is_looked_at
+        if not self._is_looked_at:
+            return
         count = least
         if self._pass_seconds:
             time = _QUICK_SHARE * self._duty * self.stride * median(self._pass_seconds)
             count = max(least, min(int(time / max(self._cost(), 1e-9)), PHASES + 1))
-        if count == 1:
-            return frozenset((PHASES,))
-        between = [_BETWEEN[(self._turn + n) % len(_BETWEEN)] for n in range(count - 2)]
-        self._turn += count - 2
-        return frozenset((0, PHASES, *between))
+        if count > 1:
+            between = [self._between(self._turn + n, finely) for n in range(count - 2)]
+            self._turn += count - 2
+            self._planned = tuple(sorted((0.0, *between)))
+
+    @staticmethod
+    def _between(turn: int, finely: bool) -> float:
+        """Return a place between, each phase in turn; ``finely`` ever others between them."""
+        among, phase = divmod(turn, len(_BETWEEN))
+        among *= finely
+        digits = max(1, among.bit_length())
+        return _BETWEEN[phase] - 0.5 + int(f"{among:0{digits}b}"[::-1], 2) / (1 << digits)
 
     def _cost(self) -> float:
         """Return what a quick look takes: some of the last ones were whole."""
@@ -144,14 +159,13 @@ class Rhythm:
         return is_late and self.spent + cost <= self._duty * self.elapsed
 
 
-def phase_of(batches: int, length: int | None) -> int | None:
-    """Return the phase at which a pass is after so many batches, ``None`` where that is not known.
+def place_of(batches: int, length: int | None) -> float | None:
+    """Return where a pass is after so many batches, in phases; ``None`` where that is not known.
 
-    The first batch is phase 0; the last one, which is phase `PHASES`, is told by its end.
+    The first batch is at 0; the last one, at `PHASES`, is told by its end.
     """
     if batches == 1:
-        return 0
+        return 0.0
     if length is None or length < 2:
         return None
-    # the last phase is that of the end alone
-    return min(round(PHASES * (batches - 1) / (length - 1)), PHASES - 1)
+    return PHASES * (batches - 1) / (length - 1)
