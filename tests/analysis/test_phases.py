@@ -97,6 +97,39 @@ def test_what_batches_in_flight_hold_is_not_missed_at_the_end_of_a_life() -> Non
     assert made.values == pytest.approx([MIB * k for k in range(9)])
 
 
+def test_workers_that_still_start_at_the_first_batch_blur_nothing() -> None:
+    watch = make_watch(epochs=8, persistent=False, worker=rising(90 * MIB, 50 * MIB))
+    starting = tuple(
+        msgspec.structs.replace(
+            look,
+            workers=tuple(
+                msgspec.structs.replace(
+                    each, memory=msgspec.structs.replace(each.memory, anonymous=20 * MIB)
+                )
+                for each in look.workers
+            ),
+        )
+        if look.phase == 0 and look.epoch % 3 == 0
+        else look
+        for look in watch.looks
+    )
+    figure = of_workers(figures.private)
+    made = life_series(msgspec.structs.replace(watch, looks=starting), figure)
+    assert made == life_series(watch, figure)
+
+
+def test_where_no_end_was_seen_a_life_is_held_against_its_begin() -> None:
+    """The workers of an epoch whose length is not known are gone at its end."""
+    watch = make_watch(epochs=8, persistent=False, worker=rising(90 * MIB, 50 * MIB))
+    gone = tuple(
+        msgspec.structs.replace(look, workers=()) if look.phase == 1.0 else look
+        for look in watch.looks
+    )
+    made = life_series(msgspec.structs.replace(watch, looks=gone), of_workers(figures.private))
+    assert made is not None
+    assert made.values == tuple(10.0 * MIB * k for k in range(9))
+
+
 def test_looks_may_go_round_the_phases() -> None:
     """Where looks are dear an epoch has its first and last, and another one each time."""
     watch = make_watch(epochs=8, persistent=False, worker=rising(90 * MIB, 50 * MIB))

@@ -96,9 +96,10 @@ def series(watch: MemoryWatch, figure: Figure) -> Series | None:
 def life_series(watch: MemoryWatch, figure: Figure) -> Series | None:
     """Return what a figure gains over an epoch, from part to part: the median of the epochs.
 
-    Each begins at 0 with its own first look; not all need looks in the same parts after it. The
-    end is left out: the batches in flight are gone by then, with their descriptors and memory.
-    ``None`` where no epoch is complete or some ninth has no look in any.
+    Not all need looks in the same parts. Each is held against its end, for at its first batch some
+    workers are still starting; the end itself is no part of it: the batches in flight are gone by
+    then, with their descriptors and memory. Where no end could be seen it is held against its
+    first look. ``None`` where no epoch is complete or some ninth has no look in any.
     """
     items = epoch_items(watch)
     lives: dict[int, list[tuple[float, float]]] = {}
@@ -107,7 +108,11 @@ def life_series(watch: MemoryWatch, figure: Figure) -> Series | None:
             value = figure(look)
             if value is not None:
                 lives.setdefault(look.epoch, []).append((look.phase, value))
-    gains = [(phase, value - life[0][1]) for life in lives.values() for phase, value in life]
+    ended = [life for life in lives.values() if life[-1][0] == 1.0]
+    at = -1 if ended else 0
+    gains = [
+        (phase, value - life[at][1]) for life in ended or lives.values() for phase, value in life
+    ]
     for parts, fewest in (*((parts, _LOOKS_A_PART) for parts in _PARTS), (BINS, 1)):
         rows: list[list[tuple[float, float]]] = [[] for _ in range(parts)]
         for phase, gain in gains:
@@ -117,7 +122,10 @@ def life_series(watch: MemoryWatch, figure: Figure) -> Series | None:
             places, values = np.array([np.median(row, axis=0) for row in rows]).T
             apart = float(places[-1] - places[0]) / (parts - 1)
             return Series(
-                values=tuple(values.tolist()), items=items * apart, per="life", cut=parts // BINS
+                values=tuple((values - values[0]).tolist()),
+                items=items * apart,
+                per="life",
+                cut=parts // BINS,
             )
     return None
 
