@@ -39,7 +39,7 @@ from feedrate.analysis.leaks import is_leak
 from feedrate.errors import FeedrateError
 from feedrate.leak_api import LeakSuite
 
-SECONDS = 20.0
+SECONDS = 60.0
 """How long a case is watched at most."""
 REPEATS = 20
 KEPT = tables.RESULTS / "leak_faults.jsonl"
