@@ -83,6 +83,15 @@ def test_batches_that_the_loop_keeps_are_told_once() -> None:
     assert found["memory.main_step_growth"].figure == "shared memory that the main process holds"
 
 
+def test_a_life_that_bends_at_its_end_grows() -> None:
+    """A worker is done before the loop has its last batches; read off one of 2 KiB an item."""
+    seen = (0.0, 119.8, 231.4, 317.4, 420.9, 533.5, 623.6, 717.8, 779.3, 780.0)
+    watch = make_watch(persistent=False, worker=lambda life: seen[round(9 * life)] * 1000)
+    (made,) = (each for each in everything(watch) if each.figure == "memory of a worker")
+    assert made.growth.verdict == "grows"
+    assert made.code == "memory.worker_growth"
+
+
 def test_growth_in_workers_that_end_with_the_epoch() -> None:
     watch = make_watch(persistent=False, worker=rising(40 * MIB, 50 * MIB))
     (found,) = growing(watch).values()

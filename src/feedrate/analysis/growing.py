@@ -231,7 +231,8 @@ def _judged(
     if left is not None and an_epoch:
         far = left / _FAR_EPOCHS * made.items / an_epoch / max(1, count)
         scale = msgspec.structs.replace(scale, tolerated=far)
-    verdict = growth(made.values, scale, made.blur)
+    # a worker is done some batches before the loop is, so that its life bends at the end
+    verdict = growth(made.values, scale, made.blur, may_bend=not within)
     if verdict.verdict != "grows" and cause is not None and not cause.traced:
         cause = None  # it had stopped by then: what the second pass saw is no growth to explain
     rate = verdict.slope * count / made.items

@@ -117,11 +117,14 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True):
     curve: Levelling | None = None
 
 
-def growth(values: Sequence[float], scale: Scale, blur: float = 0.0) -> Growth:
+def growth(
+    values: Sequence[float], scale: Scale, blur: float = 0.0, *, may_bend: bool = True
+) -> Growth:
     """Return the verdict on a series with one value for each epoch, or other equal stretch.
 
     ``blur`` is how far a value may lie from what it stands for, as the lowest of a few looks does
-    from the lowest of all: what grows has to grow by more.
+    from the lowest of all: what grows has to grow by more. With ``may_bend=False`` a rise that gets
+    less is none that levels off: that is for series that are bound to bend at their end.
     """
     late = tail(values, blur)
     if late is None:
@@ -135,10 +138,10 @@ def growth(values: Sequence[float], scale: Scale, blur: float = 0.0) -> Growth:
         tail=len(late.values),
         warm_up=float(np.median(late.values)) - values[0],
         hidden=hidden,
-        curve=levelling(values[1:]),
+        curve=levelling(values[1:]) if may_bend else None,
     )
     return (
-        _suspected(made, values, late, scale, blur)
+        _suspected(made, values, late, scale, blur, may_bend)
         if _matters(late, scale)
         else _calm(made, late, scale)
     )
@@ -154,10 +157,15 @@ def _calm(made: Growth, late: Tail, scale: Scale) -> Growth:
 
 
 def _suspected(
-    made: Growth, values: Sequence[float], late: Tail, scale: Scale, blur: float
+    made: Growth,
+    values: Sequence[float],
+    late: Tail,
+    scale: Scale,
+    blur: float,
+    may_bend: bool,
 ) -> Growth:
     """Return the verdict where the tail rises: does it level off, is there a second look?"""
-    curve = levelling(late.values)
+    curve = levelling(late.values) if may_bend else None
     if curve is not None and curve.ratio ** (len(late.values) - 1) <= _BENT:
         return replace(made, verdict="levels_off", curve=curve)
     if len(values) < FEWEST_EPOCHS:

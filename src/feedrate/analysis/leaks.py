@@ -111,8 +111,6 @@ def _rate(made: Grown) -> str:
 
 
 def _until(made: Grown) -> str:
-    if made.within_epoch:
-        return ""  # its workers end before any level or limit that a curve could foretell
     curve = made.growth.curve
     if _levels_off(made) and curve is not None:
         start = made.series.values[0]
@@ -121,7 +119,7 @@ def _until(made: Grown) -> str:
         return f", by less each time: it levels off at {rise} above the start, {left} from here"
     when = made.forecast
     if when is None:
-        return ", with no end in sight"
+        return "" if made.within_epoch else ", with no end in sight"
     if when.left == 0:
         return f"; the limit of {when.limit} is reached"
     count, what = (when.items, "item") if when.epochs is None else (when.epochs, "epoch")
