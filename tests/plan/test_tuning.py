@@ -267,12 +267,22 @@ def test_no_gain_after_three_rounds_is_not_held_on_to() -> None:
     assert len(raced(loop)) == 6
 
 
+def test_two_rounds_are_enough_where_the_candidate_is_far_behind() -> None:
+    """As no workers are for tiny items, whatever the ramp of another loader speaks for."""
+    loop = Loop(own=make_facts(5, length=10**6, persistent_workers=False, **LIGHT), step=0.003)
+    rate = loop.rate
+    loop.rate = lambda level: 150.0 if level == 6 else min(rate(level), 200.0)  # type: ignore[method-assign]
+    loop.chosen, loop.ramp_to = 6, (1, 6)
+    course(loop)
+    assert len(raced(loop)) == 4
+
+
 def test_the_runs_of_the_race_share_what_is_left_of_the_time() -> None:
     tuned = read(after(Loop(), 2))
     assert static_seconds(tuned, limits(1000), 2) == 4.0
     assert static_seconds(tuned, limits(20), 2) == 1.0
     assert 1.0 < static_seconds(tuned, limits(60), 2) < 4.0
-    assert static_seconds(tuned, limits(60), 4) < static_seconds(tuned, limits(60), 2)
+    assert static_seconds(tuned, limits(60), 20) < static_seconds(tuned, limits(60), 2)
 
 
 def test_settings_that_do_not_fit_are_not_run() -> None:

@@ -20,7 +20,8 @@ ROUNDS = 5
 LEAST_ROUNDS = 2
 """With fewer there is no interval: these are run though the budget is spent."""
 _ENOUGH_FOR_NO_GAIN = 3
-"""Rounds after which a candidate that is no faster by then is not held on to."""
+"""Rounds after which a candidate that is no faster by then is not held on to; two, where it is far
+behind in each."""
 _BEHIND = 2.0
 """How many tolerances a candidate may be behind after its first round: one value says little."""
 
@@ -49,11 +50,18 @@ def _goes_on(tuned: Tuned, number: int, order: Sequence[Entry], budget_seconds: 
     if number < LEAST_ROUNDS:
         return True
     own = next(each for each in order if each.own)
-    if all(each.own or beyond_doubt(each, own) for each in order):
+    slower = 1 - _BEHIND * tuned.procedure.tolerance
+    if all(each.own or beyond_doubt(each, own) or _lost(each, own, slower) for each in order):
         return False
     if number >= _ENOUGH_FOR_NO_GAIN and all(each.rate <= own.rate for each in order):
         return False
     return tuned.spent + sum(map(_seconds, order)) <= budget_seconds
+
+
+def _lost(one: Entry, own: Entry, share: float) -> bool:
+    """Say whether an entry had less than a share of the user's own rate in each round so far."""
+    both = one.rates.keys() & own.rates.keys()
+    return bool(both) and all(one.rates[k] < share * own.rates[k] for k in both)
 
 
 def _running(race: Sequence[Entry], number: int, tolerance: float) -> tuple[Entry, ...]:

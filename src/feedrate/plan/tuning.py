@@ -29,12 +29,12 @@ MOST_WORKERS = 32
 
 _LOOK_SHARE, _LOOK_SECONDS = 0.05, (2.0, 10.0)
 _RAMP_SHARE, _RAMP_SECONDS = 0.3, (5.0, 30.0)
-_STATIC_SECONDS = (1.0, 4.0)
+_STATIC_SHARE, _STATIC_SECONDS = 0.025, (1.0, 4.0)
+"""More rounds tell more than longer runs: it is processes that differ."""
 _CONFIRM_SECONDS = (1.0, 2.0)
-"""Of a search that is known already, whose user expects a quick answer."""
+"""Of a search that is known already: a quick answer."""
 _GUESS_SECONDS = 2.0
-_BETWEEN = 2
-"""How many levels are tried between those that double."""
+_BETWEEN = 2  # so many levels are tried between those that double
 _SEARCH_SHARE = 0.6
 """The share of the budget after which single runs at levels stop, for the race needs the rest."""
 
@@ -134,7 +134,8 @@ def static_seconds(tuned: Tuned, limits: Limits, entries: int) -> float:
 def _share(before: Sequence[Run], limits: Limits, runs: int, bounds: tuple[float, float]) -> float:
     """Return how long each of some runs may measure in the time that those before have left."""
     left = limits.seconds - sum(run.seconds or 0.0 for run in before)
-    return _clamped(left / runs - _around(before), bounds)
+    seconds = min(left / runs - _around(before), _STATIC_SHARE * limits.seconds)
+    return _clamped(seconds, bounds)
 
 
 def _around(runs: Sequence[Run]) -> float:
