@@ -25,6 +25,7 @@ def page(results: Sequence[Result], versions: Sequence[str], pace: Pace) -> list
         "## Each kind of work",
         _works(results),
         "## Where tune's seconds went",
+        _WHERE,
         _parts(results),
         "## Beside its peers",
         _PEERS,
@@ -34,7 +35,8 @@ def page(results: Sequence[Result], versions: Sequence[str], pace: Pace) -> list
 
 
 def _method(pace: Pace) -> str:
-    counts = ", ".join(map(str, pace.workers))
+    every = pace.workers == tuple(range(len(pace.workers)))
+    counts = f"0 to {pace.workers[-1]}" if every else ", ".join(map(str, pace.workers))
     return (
         "Every tuner gets a loader on which nobody has set anything. feedrate's is the command "
         "`feedrate tune --fresh` with its default budget, on an empty cache. The grid is torch's "
@@ -51,6 +53,13 @@ def _times(rounds: int) -> str:
     return "once more" if rounds == 1 else f"{rounds} times more"
 
 
+_WHERE = (
+    "After look, ramp and levels the settings are known; then they are confirmed against those "
+    "that the loader has, each time in a fresh process, and what feedrate's own loader would "
+    "give is measured beside them where that has a use."
+)
+_SEARCH = ("look", "ramp", "levels")
+"""What comes before the settings are known, and are confirmed."""
 _PEERS = (
     "The same work, each with its own defaults, in a process of its own. loadtune is its command "
     "`loadtune tune`, which wants the work rewritten for it; dataloader-param-helper is its class. "
@@ -119,8 +128,10 @@ def _parts(results: Sequence[Result]) -> str:
     for each, tried in ours:
         parts = [tried.parts.get(name) for name in names]
         figures = [f"{part:.1f}" if part is not None else _NONE for part in parts]
-        rows.append([each.work, *figures, tried.said])
-    return tables.table(["Work", *(f"{name}, s" for name in names), "answer"], rows)
+        search = sum(tried.parts.get(name, 0.0) for name in _SEARCH) / each.grid_seconds
+        rows.append([each.work, *figures, f"{search:.0%}", tried.said])
+    head = ["Work", *(f"{name}, s" for name in names), "search, share of the grid", "answer"]
+    return tables.table(head, rows)
 
 
 def peers(results: Sequence[Result]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-WORKERS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
+WORKERS = tuple(range(17))
 FEW_WORKERS = (0, 1, 2, 4, 12)
 PREFETCH = (2, 4)
 KEEPS_UP = 0.01

@@ -3,7 +3,7 @@
 ``python benchmarks/tune_regret.py`` writes results/tune_regret.md. For each kind of work: tune with
 its default budget, then two peers from PyPI, then an exhaustive grid, each setting in a fresh
 process; what was chosen and the grid's best are measured again, in rotated order. All of it takes
-about 45 minutes on two CPUs, a third of that for the peers. ``--quick`` is a short pass and
+about an hour on two CPUs, a quarter of that for the peers. ``--quick`` is a short pass and
 ``--work NAME`` (more than once) a part; both only print.
 """
 

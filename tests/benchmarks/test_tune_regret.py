@@ -97,7 +97,7 @@ def test_a_peer_that_chose_nothing_is_said_with_its_reason(page: ModuleType, pla
     ours, theirs = ["2 workers", "+0.0%", "30"], ["4 workers", "+5.0%", "30"]
     assert f"| tiny items | {' | '.join([*ours, *theirs])} | nothing | – | 180 |" in text
     assert "| tiny items | 2 workers | 100 | 2 workers | 100 | +0.0% | 30 | 300 | 10% |" in text
-    assert "| tiny items | 4.0 | 26.0 | gain |" in text
+    assert "| tiny items | 4.0 | 26.0 | 1% | gain |" in text
     reason = "(tiny items; text, padded): it took more than 180 s"
     assert f"- dataloader-param-helper {reason}" in text
     assert "Peers: loadtune 0.3.0." in text
