@@ -182,7 +182,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
 class MemoryWatch(msgspec.Struct, frozen=True, kw_only=True):
     """One watched run of a loop.
 
-    ``complete_epochs`` is how many came to their end. ``dataset_length`` is the number of distinct
+    ``complete_epochs`` is how many came to their end while it was looked, ``rested_epochs`` how
+    many more did after that, when all was known. ``dataset_length`` is the number of distinct
     items, ``None`` where unknown. ``spent_seconds`` is what the looks took, of ``seconds`` in all.
     ``causes`` are what the second pass found of each process that grows, ``objects`` the Python
     objects that grow in it, those that take most first. ``carried`` is what the tensors of batches
@@ -203,3 +204,4 @@ class MemoryWatch(msgspec.Struct, frozen=True, kw_only=True):
     indices: IndexList | None = None
     seconds: float = 0.0
     spent_seconds: float = 0.0
+    rested_epochs: int = 0

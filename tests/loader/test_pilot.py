@@ -19,6 +19,7 @@ import pytest
 from feedrate.host.files import FakeReader
 from feedrate.host.limits import ShmSpace
 from feedrate.loader import pilot as pilot_module
+from feedrate.loader.levels import Window
 from feedrate.loader.pilot import Pilot
 
 MIB = 2**20
@@ -123,6 +124,22 @@ def test_it_shrinks_when_memory_gets_short_and_does_not_grow_back_at_once() -> N
     assert loop.levels[before:] == []
     machine.room = 2**34
     loop.run_until(lambda: loop.level == high)
+
+
+def test_what_other_workers_left_in_the_queue_is_no_rate_of_those_that_remain() -> None:
+    """It lasts for longer than a window where they make nearly as much as the loop takes."""
+    seen: list[Window] = []
+    pilot = Pilot(reader=Machine(), on_window=seen.append)
+    loop = Loop(pilot, fetch=0.08, step=0.01)
+    pilot.epoch_begins(loop)  # type: ignore[arg-type]
+    loop.run_until(lambda: loop.level > 4)
+    loop.set_level(7, 2)
+    pilot.controller.level = 7
+    before = len(seen)
+    while len(seen) == before:
+        pilot.after_batch(loop, 0.0, 0.01)  # type: ignore[arg-type]
+    assert (seen[-1].level, seen[-1].wait) == (7, pytest.approx(0.08 / 7 - 0.01))
+    assert seen[-1].rate == pytest.approx(7 / 0.08)
 
 
 def test_it_goes_down_as_far_as_it_takes() -> None:

@@ -293,6 +293,7 @@ def test_where_all_is_known_looks_rest_until_they_have_taken_their_share_at_most
     watch = observer.watch(None, None)
     assert watch is not None
     assert [look.epoch for look in watch.looks] == list(range(9)), "equally far apart"
+    assert (watch.complete_epochs, watch.rested_epochs) == (9, 1)
 
 
 class FillingEyes(FakeEyes):

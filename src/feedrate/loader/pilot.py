@@ -128,13 +128,17 @@ class Pilot:
         )
 
     def _decide(self, iterator: ElasticIterator) -> None:
+        fetch = statistics.fmean(self._fetches)
+        step = self._step / self._batches
         window = Window(
             level=iterator.level,
             prefetch=iterator.prefetch,
             batches=self._batches,
-            wait=self._wait / self._batches,
-            step=self._step / self._batches,
-            fetch=statistics.fmean(self._fetches),
+            # Workers that are too few live on what others have left in the queue, for longer than a
+            # window; without that the loop would wait until they have made a batch.
+            wait=max(self._wait / self._batches, fetch / iterator.level - step),
+            step=step,
+            fetch=fetch,
             worker_cpu=statistics.fmean(self._fetch_cpu),
             main_cpu=self._cpu / self._batches,
             fetch_variation=_variation(self._fetches),

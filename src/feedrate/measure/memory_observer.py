@@ -97,6 +97,7 @@ class MemoryObserver(Observer):
         self._is_enough = False
         self._was_judged_late = False
         self._rests = False
+        self._rested = 0
 
     def attach(self, pid: int) -> None:
         """Begin with the process and what it starts."""
@@ -120,6 +121,7 @@ class MemoryObserver(Observer):
         look = None
         is_over = self._is_over(begin)
         if self._rests:  # a look so long after the others would be no part of their series
+            self._rested = mark.epoch + mark.is_end
             reply(wire.STOP if is_over else wire.REST)
             return
         self._rests = self._is_enough and not is_over
@@ -167,6 +169,7 @@ class MemoryObserver(Observer):
             room=self._room,
             seconds=self._ended - (self._started or 0.0),
             spent_seconds=self._spent,
+            rested_epochs=max(0, self._rested - made.complete_epochs),
         )
 
     @property

@@ -121,8 +121,9 @@ def _loader(run: Run, watch: MemoryWatch | None) -> str:
 
 def _watched(watch: MemoryWatch) -> str:
     looks = count(len(watch.looks), "look")
+    more = f" and {watch.rested_epochs:,} more without looks" if watch.rested_epochs else ""
     parts = [
-        count(watch.complete_epochs, "whole epoch"),
+        count(watch.complete_epochs, "whole epoch") + more,
         f"{looks} in {units.duration(watch.seconds)}",
     ]
     if watch.seconds > 0:
