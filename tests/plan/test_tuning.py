@@ -108,6 +108,17 @@ def test_a_level_that_was_faster_in_the_ramp_races_too_and_leaves_when_it_is_not
     assert set(workers(loop)[3:]) == {1, 5}
 
 
+def test_one_more_than_the_ramp_chose_races_where_torchs_loader_may_gain_by_it() -> None:
+    loop = Loop(own=make_facts(1, length=10**6), chosen=4, ramp_to=(1, 4, 5), step=0.001)
+    loop.ramp_rates = {5: 190.0}  # with feedrate's loader, and 250 with torch's
+    course(loop)
+    assert workers(loop)[:5] == [1, 4, 5, 5, 1]
+    lost = Loop(own=make_facts(1, length=10**6), chosen=4, ramp_to=(1, 4, 5), step=0.001)
+    lost.ramp_rates = {5: 160.0}
+    course(lost)
+    assert 5 not in workers(lost)
+
+
 def test_a_search_that_ends_at_the_own_settings_needs_no_race() -> None:
     facts = make_facts(5, persistent_workers=True, length=10**6, **LIGHT)
     loop = Loop(own=facts, step=0.0035, chosen=5)

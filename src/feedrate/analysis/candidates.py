@@ -22,6 +22,10 @@ from feedrate.settings import LoaderSettings
 _NEAR = 0.9
 """No workers are tried where they should reach this share of the best level: what a level gains by
 taking batches from other processes, and what that costs, is known no better."""
+_CLOSE = 0.85
+"""A level above the chosen one races too if it had this share of its rate in a ramp, which is of
+feedrate's loader: what a worker more costs and brings is another thing with torch's."""
+_ROOM = 1.1
 _PAGEABLE_BYTES_A_SECOND = 4 * 2**30
 """What a copy from pageable memory to an accelerator moves at least; only used to leave pinning
 out where even that is too short to matter."""
@@ -85,6 +89,23 @@ def deeper_queue(tuned: Tuned) -> int | None:
     if chosen.wait_share < WAITS or not fetches_vary(chosen, UNEVEN_TURNS) or cpus_full(tuned):
         return None
     return 2 * (own.prefetch_factor or TORCH_PREFETCH)
+
+
+def one_more(tuned: Tuned) -> int | None:
+    """Return the level above the chosen one that torch's loader may be faster with.
+
+    Only where the loop still waits and the roofline leaves room for it.
+    """
+    chosen = chosen_level(tuned)
+    if not tuned.ramped or chosen is None or tuned.facts is None:
+        return None
+    if tuned.facts.loader == "feedrate" or chosen.wait_share < WAITS or cpus_full(tuned):
+        return None
+    above = (each for each in tuned.levels if each.level > chosen.level)
+    near = (each.level for each in above if each.rate >= _CLOSE * chosen.rate)
+    more = min((each for each in near if each != tuned.broken_level), default=None)
+    room = more is not None and tuned.roof.at(more) > _ROOM * chosen.batch_rate
+    return more if room else None
 
 
 def restart(tuned: Tuned) -> Restart | None:
@@ -192,6 +213,8 @@ def candidates(tuned: Tuned) -> tuple[LoaderSettings, ...]:
         found.append(msgspec.structs.replace(first, prefetch_factor=deeper))
     if fastest.rate > chosen.rate:
         found.append(_at(tuned, fastest.level))
+    if (more := one_more(tuned)) is not None:
+        found.append(_at(tuned, more))
     if zero_may_win(tuned):
         found.append(LoaderSettings(num_workers=0))
     if pinning_may_matter(tuned):
