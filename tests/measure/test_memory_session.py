@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 from watching import Said, watch
 
 from feedrate.measure import wire
+from feedrate.measure.rhythm import PHASES
 from feedrate.memory_records import BatchCarried
 
 pytestmark = pytest.mark.torch
