@@ -18,6 +18,9 @@ _tracing_for_us: set[int] = set()
 """The process that traces for a pass, by its number."""
 _frozen_for_us: set[int] = set()
 """The same, while the objects that were there before are set aside."""
+_PYTHONS_OWN = 2_000
+"""Python 3.12 itself sets some hundred immortal objects aside at each collection; a program that
+does so sets aside all that it has imported."""
 
 
 def start() -> bool:
@@ -43,7 +46,7 @@ def set_aside() -> bool:
     With millions of them each look at what is new would take seconds. A program that set objects
     aside itself keeps them so, and everything is looked at.
     """
-    if gc.get_freeze_count():
+    if gc.get_freeze_count() > _PYTHONS_OWN:
         return False
     gc.freeze()
     _frozen_for_us.add(os.getpid())
