@@ -183,7 +183,9 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
     ``level`` is that number, 0 where the main process fetches. ``phase`` is what was measured: the
     user's own loader, one cached batch (the ceiling), a level of the ramp, or given settings on
-    torch's loader. ``seconds`` = ``wait_seconds`` + ``step_seconds``, sums over the window. What a
+    torch's loader. ``seconds`` = ``wait_seconds`` + ``step_seconds``, sums over the window; in a
+    ramp the wait is at least what the workers of that level need for so many batches, though some
+    were left in the queue by more of them. What a
     worker takes for a batch is ``fetch_seconds`` (wall) and ``worker_cpu_seconds``; the main
     process's CPU seconds a batch are ``main_cpu_seconds``; ``fetch_variation`` is the standard
     deviation of fetch times over their mean. ``None`` where it was not measured. ``batch_waits``

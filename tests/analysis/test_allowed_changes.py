@@ -135,6 +135,19 @@ def test_the_queue_stays_where_nothing_speaks_for_a_deeper_one(loop: Loop) -> No
     assert depths(loop) == {None}
 
 
+def test_a_level_that_only_torchs_loader_gains_by_is_recommended_with_both_figures() -> None:
+    loop = Loop(own=make_facts(1, length=LONG), chosen=4, ramp_to=(1, 4, 5), step=0.001)
+    loop.ramp_rates = {5: 190.0}
+    suite = tuned_suite(loop)
+    advised = recommend(suite)
+    assert advised is not None
+    assert advised.settings.num_workers == 5
+    levels = {each.level: each.rate for each in read(suite).levels}
+    assert levels[5] < levels[4]
+    assert f"{levels[5]:,.0f} items/s in the ramp, where 4 gave" in advised.reasons[0]
+    assert "nothing that raced against it was 3 % faster" in advised.reasons[0]
+
+
 def sizes(loop: Loop, *allow: str) -> set[int | None]:
     """Tune and return what the batch size was set to in the race."""
     tuned_suite(loop, allow=allow)

@@ -26,6 +26,7 @@ _CLOSE = 0.85
 """A level above the chosen one races too if it had this share of its rate in a ramp, which is of
 feedrate's loader: what a worker more costs and brings is another thing with torch's."""
 _ROOM = 1.1
+"""And only if by the roofline it may reach this multiple of the chosen one's rate."""
 _PAGEABLE_BYTES_A_SECOND = 4 * 2**30
 """What a copy from pageable memory to an accelerator moves at least; only used to leave pinning
 out where even that is too short to matter."""

@@ -226,8 +226,7 @@ def _judged(
     count = max((len(look.workers) for look in watch.looks), default=0) if in_workers else 1
     an_epoch = epoch_items(watch)
     scale = scale_of(made.items * made.cut, max(1, count))
-    if made.cut > 1:
-        scale = msgspec.structs.replace(scale, matters=scale.matters / made.cut)
+    scale = msgspec.structs.replace(scale, matters=scale.matters / made.cut)
     if left is not None and an_epoch:
         far = left / _FAR_EPOCHS * made.items / an_epoch / max(1, count)
         scale = msgspec.structs.replace(scale, tolerated=far)

@@ -40,10 +40,10 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     """One value for each stretch of a watch, and how many items the loop took in one.
 
     ``per`` says what a stretch is: an "epoch", or several short ones of which one was looked at; a
-    "stretch" of equally many items, where there are
-    too few epochs; or a part of a worker's "life", where it lives for one epoch: a ninth of it,
-    which ``cut`` cuts into so many. ``blur`` is how far the figure usually rises between two looks
-    within a stretch: by so much a value may lie above the lowest that nobody looked at.
+    "stretch" of equally many items, where there are too few epochs; or a part of a worker's "life",
+    where it lives for one epoch: a ninth of it, which ``cut`` cuts into so many. ``blur`` is how
+    far the figure usually rises between two looks within a stretch: by so much a value may lie
+    above the lowest that nobody looked at.
     """
 
     values: tuple[float, ...]

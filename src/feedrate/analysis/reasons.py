@@ -94,6 +94,12 @@ def _workers(tuned: Tuned, settings: LoaderSettings) -> str:
             f"the fewest within {limit(tuned.procedure.tolerance)} of the fastest level "
             f"({rate(measured.rate)}; {rate(best.rate)} at {best.level})"
         )
+    elif tuned.ramped and len(tuned.race) > 2:
+        least = limit(tuned.procedure.tolerance)
+        text = (
+            f"{rate(measured.rate)} in the ramp, where {best.level} gave {rate(best.rate)}; on "
+            f"torch's own DataLoader nothing that raced against it was {least} faster"
+        )
     else:
         text = f"{rate(measured.rate)}, and no faster level was confirmed"
     return f"{head}{text}."

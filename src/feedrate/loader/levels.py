@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 class Window:
     """Some whole rounds at one level. Times are seconds a batch, means over the window.
 
-    ``wait`` is the time blocked in ``next()``, ``step`` that between two calls; ``fetch`` is what a
+    ``wait`` is the time blocked in ``next()``, or what it would be without batches that workers of
+    a higher level have left in the queue; ``step`` is that between two calls; ``fetch`` is what a
     worker takes for a batch (wall), ``worker_cpu`` and ``main_cpu`` its CPU seconds there and in
     the main process; ``fetch_variation`` is the standard deviation of fetch times over their mean.
     """

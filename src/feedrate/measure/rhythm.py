@@ -141,10 +141,12 @@ class Rhythm:
     @staticmethod
     def _between(turn: int, finely: bool) -> float:
         """Return a place between, each phase in turn; ``finely`` ever others between them."""
-        among, phase = divmod(turn, len(_BETWEEN))
-        among *= finely
-        digits = max(1, among.bit_length())
-        return _BETWEEN[phase] - 0.5 + int(f"{among:0{digits}b}"[::-1], 2) / (1 << digits)
+        rounds, phase = divmod(turn, len(_BETWEEN))
+        later = 0.0
+        if finely and rounds:  # its binary digits in reverse: 1/2, 1/4, 3/4, 1/8, ...
+            digits = f"{rounds:b}"[::-1]
+            later = int(digits, 2) / (1 << len(digits))
+        return _BETWEEN[phase] - 0.5 + later
 
     def _cost(self) -> float:
         """Return what a quick look takes: some of the last ones were whole."""
