@@ -145,6 +145,19 @@ _DATASET_FAULTS = (
         methods=("fork",),
         needs_workers=True,
     ),
+    Fault(
+        "views",
+        "items are rows of 4 MiB, and carry all of it",
+        "memory.view_ships_storage",
+        has_line=False,
+        needs_workers=True,
+    ),
+    Fault(
+        "index_list",
+        "the sampler lists two million indices",
+        "memory.sampler_list",
+        has_line=False,
+    ),
 )
 
 _STEP_FAULTS = (
@@ -206,6 +219,8 @@ PATTERNS = (
     Pattern("varying_sizes", "arrays of all sizes, freed"),
     Pattern("parsed_text", "text parsed for each item"),
     Pattern("shared_list", "20,000 records in a SharedList"),
+    Pattern("thread_arenas", "threads that come and go, with arenas of the C allocator"),
+    Pattern("traced", "tracemalloc runs, as under a profiler"),
     Pattern("training", "Adam, losses as numbers, the best state kept"),
 )
 

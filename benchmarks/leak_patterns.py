@@ -9,6 +9,8 @@ import json
 import os
 import random
 import tempfile
+import threading
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +142,32 @@ class Packed(Items):
             len(self.records[i]["name"])
 
 
+class InThreads(Items):
+    """Threads that allocate and free: each has an arena of the C allocator's, up to a number."""
+
+    def touch(self, index: int) -> None:
+        if index % 20 == 0:
+            threads = [threading.Thread(target=_fill_and_free) for _ in range(4)]
+            for each in threads:
+                each.start()
+            for each in threads:
+                each.join()
+
+
+def _fill_and_free() -> None:
+    kept = [np.ones(20_000, np.uint8) for _ in range(20)]
+    kept.clear()
+
+
+class Traced(Parsed):
+    """What tracemalloc notes of each living object is its own memory."""
+
+    def touch(self, index: int) -> None:
+        if not tracemalloc.is_tracing():
+            tracemalloc.start()
+        super().touch(index)
+
+
 def _file(size: int) -> str:
     """Return a file of so many bytes, made once."""
     path = Path(tempfile.gettempdir()) / f"feedrate-leak-target-{size}"
@@ -216,6 +244,14 @@ def parsed_text() -> Any:
 
 def shared_list() -> Any:
     return target(Packed)
+
+
+def thread_arenas() -> Any:
+    return target(InThreads)
+
+
+def traced() -> Any:
+    return target(Traced)
 
 
 def training() -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from leak_cases import SHM_PREFIX
-from leak_setup import ITEMS, Items, malloc, realloc, target
+from leak_setup import ITEMS, Items, loader, malloc, pause, realloc, setup, target
 
 _IN_FRONT = 33
 """What a bytes object takes beside its bytes."""
@@ -154,6 +154,28 @@ class Records(Items):
             len(record["name"])
 
 
+class Rows(Items):
+    """Each item is a row of what a worker read anew, and takes all of it through transport."""
+
+    def __getitem__(self, index: int) -> Any:
+        return torch.full((64, 16_384), float(index))[0]
+
+
+class Many(Items):
+    """So many items that a list of their indices is a burden."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.length = 2000 * ITEMS
+
+    def __getitems__(self, indices: list[int]) -> Any:
+        return torch.tensor(indices)
+
+
+def _as_it_is(items: Any) -> Any:
+    return items
+
+
 def cache() -> Any:
     return target(Cache)
 
@@ -200,3 +222,11 @@ def shared_files() -> Any:
 
 def copy_on_write() -> Any:
     return target(Records)
+
+
+def views() -> Any:
+    return loader(Rows(), setup(), batch_size=None), pause
+
+
+def index_list() -> Any:
+    return loader(Many(0), setup(), batch_size=4 * ITEMS, collate_fn=_as_it_is), pause
