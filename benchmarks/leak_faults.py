@@ -39,8 +39,6 @@ from feedrate.analysis.leaks import is_leak
 from feedrate.errors import FeedrateError
 from feedrate.leak_api import LeakSuite
 
-SECONDS = 60.0
-"""How long a case is watched at most."""
 REPEATS = 20
 KEPT = tables.RESULTS / "leak_faults.jsonl"
 _SETUP = "LEAK_SETUP"
@@ -79,7 +77,7 @@ def run(case: Case) -> Result:
     suite: LeakSuite | None = None
     error = ""
     try:
-        suite = check_leaks(f"{file}:{case.name}", seconds=SECONDS)
+        suite = check_leaks(f"{file}:{case.name}")
     except FeedrateError as failed:
         error = str(failed)
         suite = failed.suite if isinstance(failed.suite, LeakSuite) else None

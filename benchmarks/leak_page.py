@@ -10,6 +10,8 @@ import tables
 from leak_cases import FAULTS, PATTERNS, WAYS, Fault, Way
 
 _NAMES = {each.name: each for each in FAULTS}
+_GOAL = 0.005
+"""The share of the time that looking is to stay below."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +42,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     looking: float
     seconds: float
     error: str = ""
+
+    @property
+    def cost(self) -> float:
+        """Return the share of the watch that its looks took."""
+        return self.looking / self.watched if self.watched else 0.0
 
     @property
     def way(self) -> Way:
@@ -103,6 +110,7 @@ def page(results: Sequence[Result]) -> tuple[str, ...]:
     wrong = [each for each in results if not is_right(each)]
     if wrong:
         parts += ["## What was wrong", "\n".join(f"- {_complaint(each)}" for each in wrong)]
+    parts += ["## What looking took", _costs(results)]
     return tuple(parts)
 
 
@@ -187,10 +195,30 @@ def _calm_cell(results: Sequence[Result]) -> str:
     return f"{alarms} of {len(results)}{open_ones} · {epochs:g} · {watched:.0f} s"
 
 
-def _complaint(result: Result) -> str:
+def _costs(results: Sequence[Result]) -> str:
+    """Say which share of the watches their own looks took, and where it was more than the goal."""
+    shares = [each.cost for each in results if each.watched]
+    if not shares:
+        return "Nothing was watched."
+    dear = [each for each in results if each.cost > _GOAL]
+    text = (
+        f"{statistics.median(shares):.2%} of the watch in the median run; the goal is "
+        f"{_GOAL:.1%}, and {len(dear)} of {len(shares)} took more."
+    )
+    if not dear:
+        return text
+    lines = [f"- {_named(each)}: {each.cost:.2%} of {each.watched:.1f} s" for each in dear]
+    return "\n".join([f"{text} A watch ends sooner where a limit would come near.", "", *lines])
+
+
+def _named(result: Result) -> str:
     says = _NAMES[result.name].says if result.name in _NAMES else result.name
     size = f" at {result.size:,} bytes an item" if result.size else ""
+    return f"{says}{size}, {result.way.name}"
+
+
+def _complaint(result: Result) -> str:
     what = result.error or f"reported {', '.join(result.leaks or result.others) or 'nothing'}"
     if is_found(result) and not has_line(result):
         what = f"line {result.line} was told as {result.place or 'nothing'}"
-    return f"{says}{size}, {result.way.name}: {what}"
+    return f"{_named(result)}: {what}"

@@ -100,6 +100,16 @@ def test_the_page_counts_what_was_run_and_names_what_was_wrong(page: Any) -> Non
     assert "spawn, kept: line 61 was told as leak_targets.py:3" in text
     assert "| spawn, kept |" in text
     assert "no workers" not in text, "that was not run"
+    assert "4.00% of the watch in the median run; the goal is 0.5%, and 7 of 7 took more" in text
+    assert "- a global list grows in each worker at 200 bytes an item, fork: 4.00% of 5.0 s" in text
+
+
+@pytest.mark.torch
+def test_the_page_says_where_looking_took_its_share_at_most(page: Any) -> None:
+    text = "\n\n".join(page.page([made(page, looking=0.02), made(page, size=2048, looking=0.01)]))
+    assert text.endswith(
+        "0.30% of the watch in the median run; the goal is 0.5%, and 0 of 2 took more."
+    )
 
 
 def test_each_fault_that_python_allocates_has_one_marked_line(cases: Any) -> None:

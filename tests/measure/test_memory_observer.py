@@ -252,24 +252,9 @@ def test_the_loader_that_trains_is_the_one(number: int) -> None:
     assert [look.epoch for look in watch.looks] == [number]
 
 
-def test_what_looking_has_cost_does_not_go_on_after_a_verdict(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Short epochs are over long before looking is its share of the time; it ends all the same."""
-    monkeypatch.setattr(memory_observer, "LONG_ENOUGH", 0.0)
-    answers: list[bytes] = []
-    observer = MemoryObserver(Asked(None), 3, 1e-9, lambda _: None, FakeEyes)
-    observer.attach(1)
-    for epoch in range(4):
-        observer.marked(mark(epoch, 1), answers.append)
-        observer.marked(mark(epoch, 5, is_end=True), answers.append)
-    assert answers == [wire.GO] * 6 + [wire.STOP] * 2
-
-
 def test_where_all_is_known_looks_rest_until_they_have_taken_their_share_at_most(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(memory_observer, "LONG_ENOUGH", 3600.0)
     asked = Asked(1, None, None)
     answers: list[bytes] = []
     observer = MemoryObserver(asked, 3, 1e-9, lambda _: None, FakeEyes)
@@ -286,14 +271,16 @@ def test_where_all_is_known_looks_rest_until_they_have_taken_their_share_at_most
         epoch(number)
     assert asked.after == [7, 8], "it is open, and then it is not"
     assert answers == [wire.GO] * 8 + [wire.REST]
-    monkeypatch.setattr(memory_observer, "LONG_ENOUGH", 0.0)
     epoch(9)
+    assert answers[9:] == [wire.REST]
+    monkeypatch.setattr(observer, "_duty", 1.0)
+    epoch(10)
     assert asked.after == [7, 8]
-    assert answers[9:] == [wire.STOP]
+    assert answers[10:] == [wire.STOP]
     watch = observer.watch(None, None)
     assert watch is not None
     assert [look.epoch for look in watch.looks] == list(range(9)), "equally far apart"
-    assert (watch.complete_epochs, watch.rested_epochs) == (9, 1)
+    assert (watch.complete_epochs, watch.rested_epochs) == (9, 2)
 
 
 class FillingEyes(FakeEyes):
@@ -309,10 +296,7 @@ class FillingEyes(FakeEyes):
         return MemoryRoom(memory=101 * 2**20 - look.main.memory.rss)
 
 
-def test_what_fills_the_memory_is_watched_no_longer_than_its_verdict_takes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(memory_observer, "LONG_ENOUGH", 3600.0)
+def test_what_fills_the_memory_is_watched_no_longer_than_its_verdict_takes() -> None:
     answers: list[bytes] = []
     asked = Asked(None)
     observer = MemoryObserver(asked, 2, 1e-9, lambda _: None, FillingEyes)

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from feedrate.analysis.forecast import share_taken
 from feedrate.host.memory_eyes import MemoryEyes
 from feedrate.measure import wire
 from feedrate.measure.depths import Depths
@@ -25,11 +26,9 @@ _AGAIN = 0.5
 LOOKED_AT = 5.0
 """Where epochs are short it is looked at for so many seconds before a verdict lets the looks rest:
 the more epochs, the less can hide."""
-LONG_ENOUGH = 40.0
-"""Seconds after which a verdict ends the watch though looking has taken more than its share, as
-where pages are read slowly: before that it goes on until the first looks are less than that."""
 MUCH = 0.05
-"""Where it would grow by this share of the memory that is left, a verdict ends it at once."""
+"""A verdict lets the loop go on without looks until they have taken their share of the time at
+most; unless it would take this share of the memory, or of what else is left, meanwhile."""
 
 
 class Eyes(Protocol):
@@ -95,7 +94,7 @@ class MemoryObserver(Observer):
         self._aside = 0.0
         self._ask_at = fewest
         self._is_enough = False
-        self._was_judged_late = False
+        self._cannot_rest = False
         self._rests = False
         self._rested = 0
 
@@ -178,20 +177,22 @@ class MemoryObserver(Observer):
         return self._stood + self._aside
 
     def _is_over(self, now: float) -> bool:
-        """Tell whether all is known, and looking has taken its share at most, or it was long."""
+        """Tell whether all is known, and looking has taken its share at most or memory is short."""
         if not self._is_enough:
             return False
         elapsed = now - (self._started or now)
-        is_long = self._was_judged_late or (self._rests and elapsed >= LONG_ENOUGH)
-        return is_long or self._spent <= self._duty * elapsed
+        return self._cannot_rest or self._spent <= self._duty * elapsed
 
-    def _is_late(self, elapsed: float) -> bool:
-        """Tell whether a verdict ends the watch whatever looking has cost."""
-        left = self._room.memory
-        if elapsed >= LONG_ENOUGH or left is None:
-            return elapsed >= LONG_ENOUGH
-        grown = _resident(self._seen[-1].look) - _resident(self._seen[0].look)
-        return grown * LONG_ENOUGH > MUCH * left * elapsed
+    def _would_fill(self, loader: int, elapsed: float) -> bool:
+        """Tell whether a limit would come much nearer, were the loop to go on for a rest.
+
+        Ends of passes are held against each other, for workers grow while they start; not the
+        first one where there are more, for what fills up does so there.
+        """
+        ends = [e.look for e in self._seen if e.mark.is_end and e.mark.loader == loader]
+        first, last = ends[1] if len(ends) > 2 else ends[0], ends[-1]
+        rest = max(self._spent / self._duty, LOOKED_AT) - elapsed
+        return share_taken(first, last, self._room) * rest > MUCH * (last.at - first.at)
 
     def _judge(self, mark: wire.Mark, elapsed: float) -> None:
         looked_at = {
@@ -199,12 +200,12 @@ class MemoryObserver(Observer):
             for each in self._seen
             if each.mark.is_end and each.mark.loader == mark.loader
         }
-        is_late = self._is_late(elapsed)
+        is_urgent = self._would_fill(mark.loader, elapsed)
         if len(looked_at) < self._ask_at:
             return
-        if not is_late and elapsed < LOOKED_AT and self._spent > self._duty * elapsed:
+        if not is_urgent and elapsed < LOOKED_AT and self._spent > self._duty * elapsed:
             return
-        self._was_judged_late = is_late
+        self._cannot_rest = is_urgent
         watch = make_watch(self._seen, mark.loader, None)
         more = self._wants_more(msgspec.structs.replace(watch, room=self._room))
         self._is_enough = more is None
@@ -212,10 +213,6 @@ class MemoryObserver(Observer):
             return
         apart = (max(looked_at) - min(looked_at)) / (len(looked_at) - 1)
         self._ask_at = len(looked_at) + max(1, round(_AGAIN * more / max(1.0, apart)))
-
-
-def _resident(look: MemoryLook) -> int:
-    return sum(each.memory.rss for each in (look.main, *look.workers))
 
 
 def make_watch(seen: Sequence[Seen], number: int, facts: LoaderFacts | None) -> MemoryWatch:
