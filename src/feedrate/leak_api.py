@@ -112,7 +112,8 @@ def check_leaks(
         UsageError: an option that cannot be meant.
         MissingExtra: ``memray`` was asked for and is not installed.
         TargetError: the target cannot be used.
-        NothingMeasured, MeasuringTimeout: there is nothing to judge.
+        NothingMeasured, MeasuringTimeout: there is nothing to judge, or the target failed before
+            anything was seen to grow; ``error.suite`` holds what was seen.
         Interrupted: Ctrl-C; ``error.suite`` holds what was seen.
     """
     if os.environ.get(CHILD_MARK):
@@ -276,22 +277,26 @@ def _settings(run: Run) -> LoaderSettings:
 
 
 def _check_outcome(suite: Suite, error: RunError | None, watcher: LeakWatcher) -> None:
-    """Return if there is something to judge; a target that failed after that is only told.
+    """Return if there is a verdict; a target that failed after that is only told.
 
     Raises:
-        FeedrateError: there is nothing, or the user ended it.
+        FeedrateError: there is none, or the user ended it.
     """
     if error is not None and error.kind == "interrupted":
         raise Interrupted("interrupted", suite=suite)
     if suite.watch is None:
-        raise _as_raised(error or RunError(kind="no_batches", sentence="no batch came"), suite)
-    if error is not None:
-        watcher.note(f"the target failed while it was watched: {error.sentence}")
+        none = RunError(kind="no_batches", sentence="no batch came")
+        raise _as_raised(error or none, "nothing could be watched", suite)
+    if error is None:
+        return
+    if not any(map(grows, suite.findings)):
+        # what could not go on has not shown that it could go on for ever
+        raise _as_raised(error, "not decided, for the target failed meanwhile", suite)
+    watcher.note(f"the target failed while it was watched: {error.sentence}")
 
 
-def _as_raised(error: RunError, suite: Suite) -> FeedrateError:
+def _as_raised(error: RunError, what: str, suite: Suite) -> FeedrateError:
     if error.kind == "target":
         return TargetError(error.sentence, details=error.traceback, suite=suite)
     kind = MeasuringTimeout if error.kind == "timeout" else NothingMeasured
-    sentence = f"nothing could be watched: {error.sentence}"
-    return kind(sentence, details=error.traceback, suite=suite)
+    return kind(f"{what}: {error.sentence}", details=error.traceback, suite=suite)

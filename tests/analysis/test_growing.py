@@ -12,7 +12,8 @@ import pytest
 from memory_patterns import HARMLESS, Pattern
 from watch_builder import GIB, MIB, make_watch, rising
 
-from feedrate.analysis.growing import Grown, everything
+from feedrate.analysis.growing import everything
+from feedrate.analysis.grown import Grown
 from feedrate.memory_records import Cause, DeviceReading, GrowthCause, MemoryRoom, MemoryWatch
 
 

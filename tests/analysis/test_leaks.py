@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import msgspec
 import numpy as np
 import pytest
 from test_growing import KINDS
@@ -160,6 +161,33 @@ def test_one_verdict_is_always_given() -> None:
     ):  # fmt: skip
         codes = {finding.code for finding in judge(watch)}
         assert any(is_leak(finding) for finding in judge(watch)) or codes & OPEN_OR_CALM
+
+
+@pytest.mark.parametrize("worker", [100 * MIB, rising(20 * MIB)], ids=["still", "leaks"])
+def test_workers_that_live_for_a_few_batches_are_not_acquitted(
+    worker: float | Callable[[float], float],
+) -> None:
+    few = {"phases": 4, "persistent": False, "worker": worker}
+    watch = make_watch(epochs=12, **few)
+    assert epochs_wanted(watch) == 12, "not every batch may have been looked at"
+    watch = make_watch(epochs=20, **few)
+    assert epochs_wanted(watch) is None, "there are no more"
+    finding = one(watch, "memory.undecided")
+    assert finding.title == (
+        "Not decided whether workers grow (memory of a worker and descriptors of a worker): what "
+        "they take is given back when they end with each epoch, and an epoch has too few batches "
+        "to tell growth from what a start takes."
+    )
+    assert "persistent_workers=True" in finding.remedy
+    assert not [each for each in judge(watch) if each.code == "memory.no_growth" or is_leak(each)]
+
+
+def test_a_watch_of_one_look_says_so() -> None:
+    watch = make_watch(epochs=1)
+    watch = msgspec.structs.replace(watch, looks=watch.looks[:1], complete_epochs=0)
+    (finding,) = judge(watch)
+    assert finding.code == "memory.undecided"
+    assert finding.title == "Not decided whether memory grows: the loop was over after 1 look."
 
 
 def test_no_look_no_verdict() -> None:

@@ -17,6 +17,7 @@ from feedrate.cli.main import app
 from feedrate.errors import (
     FeedrateError,
     Interrupted,
+    MeasuringTimeout,
     MissingExtra,
     NothingMeasured,
     TargetError,
@@ -32,7 +33,7 @@ from feedrate.memory_records import (
     MemoryWatch,
     ProcessReading,
 )
-from feedrate.records import LoaderUse, RunError, Window
+from feedrate.records import ErrorKind, LoaderUse, RunError, Window
 
 MIB = 2**20
 FACTORY = Path(__file__).parents[1] / "targets" / "leak_factories.py"
@@ -212,6 +213,27 @@ def test_a_target_that_fails_later_is_judged_and_its_failure_told(
     result = leaks("train.py")
     assert result.exit_code == 3
     assert "the kernel killed it for memory" in result.output
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("kind", "raised"),
+    [
+        ("out_of_memory", NothingMeasured),
+        ("exception", NothingMeasured),
+        ("timeout", MeasuringTimeout),
+    ],
+)
+def test_a_target_that_fails_before_anything_grew_has_not_passed(
+    monkeypatch: pytest.MonkeyPatch, kind: ErrorKind, raised: type[FeedrateError]
+) -> None:
+    error = RunError(kind=kind, sentence="it ended early")
+    executes(monkeypatch, watched(a_watch(epochs=12), error))
+    result = leaks("-o", "leaks.json", "train.py")
+    assert isinstance(result.exception, raised)
+    assert str(result.exception) == "not decided, for the target failed meanwhile: it ended early"
+    assert "Not decided: it ended early" in result.stdout, "what was seen is shown"
+    assert store.load("leaks.json").watch is not None
 
 
 @pytest.mark.usefixtures("folder")

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import textwrap
 import threading
 import time
@@ -22,7 +20,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import elastic_datasets as ds
-from test_elastic import let_go, numbers
+from test_elastic import let_go, numbers, run_scripts
 from torch.utils.data import DataLoader as TorchLoader
 from torch.utils.data import Dataset
 
@@ -450,18 +448,16 @@ ENDS: dict[str, tuple[str, int, str]] = {
 }
 
 
-@pytest.mark.parametrize("end", ENDS)
-def test_the_programs_end(end: str, tmp_path: Path) -> None:
-    lines, code, errors = ENDS[end]
-    script = tmp_path / "script.py"
-    program = textwrap.dedent(PROGRAM) + textwrap.indent(textwrap.dedent(lines), "    ")
-    script.write_text(program.strip() + "\n")
-    done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=90, check=False
-    )
-    assert done.returncode == code, done.stderr
-    if errors:
-        assert done.stderr.endswith(errors)
-        assert done.stderr.count("Traceback") == 1
-    else:
-        assert done.stderr == ""
+def test_the_programs_end(tmp_path: Path) -> None:
+    scripts = [
+        (textwrap.dedent(PROGRAM) + textwrap.indent(textwrap.dedent(lines), "    ")).strip() + "\n"
+        for lines, _, _ in ENDS.values()
+    ]
+    ended = run_scripts(scripts, tmp_path)
+    for done, (end, (_, code, errors)) in zip(ended, ENDS.items(), strict=True):
+        assert done.returncode == code, (end, done.stderr)
+        if errors:
+            assert done.stderr.endswith(errors), (end, done.stderr)
+            assert done.stderr.count("Traceback") == 1
+        else:
+            assert done.stderr == "", end

@@ -305,3 +305,16 @@ def test_what_fills_the_memory_is_watched_no_longer_than_its_verdict_takes() -> 
         observer.marked(mark(number, 5, is_end=True), answers.append)
     assert asked.after == [2]
     assert answers[:3] == [wire.GO, wire.GO, wire.STOP]
+
+
+def test_a_pass_ends_where_it_went_no_further() -> None:
+    observer = MemoryObserver(Asked(), 3, ALL, lambda _: None, FakeEyes)
+    observer.attach(1)
+    for stop in (mark(0, 1), mark(0, 3, is_end=True), mark(0, 5), mark(0, 9, is_end=True)):
+        observer.marked(stop, lambda _: None)
+    for stop in (mark(1, 1), mark(1, 3, is_end=True), mark(1, 7)):
+        observer.marked(stop, lambda _: None)
+    watch = observer.watch(None, None)
+    assert watch is not None
+    assert [look.phase for look in watch.looks] == [0.0, 0.25, 0.5, 1.0, 0.0, 0.25, 0.75]
+    assert watch.complete_epochs == 1

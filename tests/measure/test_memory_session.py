@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 from watching import Said, watch
 
 from feedrate.measure import wire
-from feedrate.measure.rhythm import PHASES
+from feedrate.measure.rhythm import PHASES, Rhythm
 from feedrate.memory_records import BatchCarried
 
 pytestmark = pytest.mark.torch
@@ -112,6 +112,67 @@ def test_a_loop_that_leaves_early_by_itself_is_looked_at_when_it_has() -> None:
     said = watch(leaks(), leave, is_script=False)
     ends = [(mark.epoch, mark.batches) for mark in marks(said) if mark.is_end]
     assert ends[:3] == [(0, 3), (1, 3), (2, 3)], "the second and third as the first ended"
+
+
+def test_a_look_at_one_batch_does_not_cut_the_passes_that_follow() -> None:
+    loader = DataLoader(Items(40), batch_size=4)
+
+    def look_and_train() -> None:
+        next(iter(loader))
+        passes(loader, 3)
+
+    said = watch(leaks(), look_and_train, is_script=False)
+    ends = [(mark.epoch, mark.batches, mark.items) for mark in marks(said) if mark.is_end]
+    assert ends == [(0, 1, 4), (1, 10, 44), (2, 10, 84), (3, 10, 124)]
+    assert len(of_epoch(said, 3)) == PHASES + 1
+
+
+def test_a_pass_that_goes_on_after_its_foreseen_end_is_followed_to_its_own() -> None:
+    loader = DataLoader(Items(40), batch_size=4)
+
+    def warm_up_and_train() -> None:
+        for _ in range(2):
+            for number, _batch in enumerate(loader, 1):
+                if number == 3:
+                    break
+        passes(loader, 2)
+
+    said = watch(leaks(), warm_up_and_train, is_script=False)
+    ends = [(mark.epoch, mark.batches, mark.items) for mark in marks(said) if mark.is_end]
+    assert ends == [(0, 3, 12), (1, 3, 24), (2, 3, 36), (2, 10, 64), (3, 10, 104)]
+
+
+def test_a_stream_that_is_longer_than_it_says_is_counted_whole() -> None:
+    class Short(Stream):
+        def __len__(self) -> int:
+            return 8
+
+    loader = DataLoader(Short(), batch_size=2)
+    said = watch(leaks(), lambda: passes(loader, 2), is_script=False)
+    ends = [(mark.epoch, mark.batches, mark.items) for mark in marks(said) if mark.is_end]
+    assert ends == [(0, 4, 8), (0, 6, 12), (1, 6, 24)]
+
+
+def test_the_time_can_be_up_in_a_pass_that_goes_on_after_its_foreseen_end() -> None:
+    loader = DataLoader(Items(400), batch_size=4)
+    batches = 0
+
+    def warm_up_and_train(monkeypatch: pytest.MonkeyPatch) -> None:
+        nonlocal batches
+        for _ in range(2):
+            for number, _batch in enumerate(loader, 1):
+                if number == 3:
+                    break
+        for _batch in loader:
+            batches += 1
+            if batches == 20:
+                monkeypatch.setattr(Rhythm, "elapsed", LONG)
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        said = watch(leaks(), lambda: warm_up_and_train(monkeypatch), is_script=False)
+    assert said.is_complete
+    (last,) = [mark for mark in marks(said) if mark.is_last]
+    assert (last.epoch, last.batches, last.is_end) == (2, 21, False)
 
 
 def test_a_new_iterator_for_every_batch_is_a_pass_for_every_batch() -> None:

@@ -6,31 +6,22 @@ process keeps also fill ``/dev/shm``, and the device's cache reserves what tenso
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import msgspec
 
 from feedrate.analysis import figures
-from feedrate.analysis.figures import Figure, of_main, of_workers
+from feedrate.analysis.figures import of_main, of_workers
 from feedrate.analysis.filling import filling_cache
-from feedrate.analysis.forecast import Forecast, forecast
-from feedrate.analysis.growth import Growth, Scale, growth
+from feedrate.analysis.forecast import forecast
+from feedrate.analysis.grown import Grown, of_bytes, of_counts
 from feedrate.analysis.opened import increasing, is_same_line
-from feedrate.analysis.phases import (
-    Series,
-    epoch_items,
-    life_series,
-    series,
-    workers_stay,
-)
 from feedrate.analysis.stats import Interval
 from feedrate.memory_records import GrowthCause, MemoryWatch
 
 _MOST_OF_IT = 0.5
 _PYTHONS = 0.2
 """Python's allocations explain less than this share of a growth in C."""
-_FAR_EPOCHS = 1000
-"""What reaches a limit after more epochs than this may hide in noise; it is told how much."""
 _OPEN_FILE = 16 * 1024
 """An open file takes a few kibibytes of memory: its object and its buffer."""
 
@@ -39,41 +30,6 @@ _NEED_A_CAUSE = frozenset({"memory.main_step_growth", "memory.worker_growth"})
 
 Limit = tuple[str, int | None]
 """A limit's name, and what is left until then."""
-
-
-class Grown(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure, and whether it grows.
-
-    Attributes:
-        figure: its name in words; ``unit`` is "bytes" or "count".
-        code: the kind, where it grows or levels off; "" else.
-        series: the values behind the verdict, and ``growth`` the verdict, per value.
-        processes: how many processes it is the mean of.
-        per_item: the growth per item that the loop takes, of all those processes together;
-            ``interval`` is where it lies.
-        per_epoch: the same per epoch, ``None`` where no epoch came to its end.
-        within_epoch: it is given back when an epoch's workers end.
-        cause: what the second pass found.
-        forecast: when a limit is reached, where it grows and there is one.
-    """
-
-    figure: str
-    unit: str
-    code: str
-    series: Series
-    growth: Growth
-    processes: int
-    per_item: float
-    interval: Interval
-    per_epoch: float | None
-    within_epoch: bool = False
-    cause: GrowthCause | None = None
-    forecast: Forecast | None = None
-
-    @property
-    def is_growing(self) -> bool:
-        """Whether it grows, with or without an end in sight."""
-        return self.growth.verdict in ("grows", "levels_off")
 
 
 def everything(watch: MemoryWatch) -> tuple[Grown, ...]:
@@ -101,7 +57,7 @@ def _is_of_open_files(made: Grown, among: Iterable[Grown]) -> bool:
 
 
 def _main(watch: MemoryWatch) -> list[Grown]:
-    made = _of_bytes(
+    made = of_bytes(
         watch,
         "memory of the main process",
         of_main(figures.private),
@@ -115,7 +71,7 @@ def _main(watch: MemoryWatch) -> list[Grown]:
 def _workers(watch: MemoryWatch) -> list[Grown]:
     figure = of_workers(figures.private)
     name, found = "memory of a worker", _cause(watch, "worker")
-    made = _of_bytes(watch, name, figure, watch.room.memory, cause=found, in_workers=True)
+    made = of_bytes(watch, name, figure, watch.room.memory, cause=found, in_workers=True)
     if made is None:
         return []
     cause = made.cause
@@ -134,13 +90,13 @@ def _workers(watch: MemoryWatch) -> list[Grown]:
 def _kept_batches(watch: MemoryWatch) -> list[Grown]:
     figure = of_main(figures.shared_memory)
     name = "shared memory that the main process holds"
-    made = _of_bytes(watch, name, figure, watch.room.memory)
+    made = of_bytes(watch, name, figure, watch.room.memory)
     return _coded(watch, made, "memory.main_step_growth", _memory(watch))
 
 
 def _descriptors(watch: MemoryWatch) -> list[Grown]:
-    main = _of_counts(watch, "descriptors of the main process", of_main(figures.descriptors))
-    worker = _of_counts(
+    main = of_counts(watch, "descriptors of the main process", of_main(figures.descriptors))
+    worker = of_counts(
         watch, "descriptors of a worker", of_workers(figures.descriptors), in_workers=True
     )
     room = watch.room
@@ -161,13 +117,13 @@ def _of_each(watch: MemoryWatch, made: Grown | None, code: str, limit: int | Non
 
 
 def _processes(watch: MemoryWatch) -> list[Grown]:
-    made = _of_counts(watch, "worker processes", figures.worker_count)
+    made = of_counts(watch, "worker processes", figures.worker_count)
     return _coded(watch, made, "memory.workers_pile_up", ("processes", None))
 
 
 def _shm(watch: MemoryWatch) -> list[Grown]:
-    made = _of_bytes(watch, "files in /dev/shm", figures.shm_bytes, watch.room.shm)
-    kept = _of_bytes(watch, "", of_main(figures.shared_memory), watch.room.memory)
+    made = of_bytes(watch, "files in /dev/shm", figures.shm_bytes, watch.room.shm)
+    kept = of_bytes(watch, "", of_main(figures.shared_memory), watch.room.memory)
     # What the main process maps is batches that it keeps, told as that.
     kept_rate = kept.growth.slope if kept is not None and kept.is_growing else 0.0
     if made is not None and 0 < _MOST_OF_IT * made.growth.slope <= kept_rate:
@@ -177,80 +133,15 @@ def _shm(watch: MemoryWatch) -> list[Grown]:
 
 def _device(watch: MemoryWatch) -> list[Grown]:
     left = watch.room.device
-    tensors = _of_bytes(watch, "device memory of tensors", figures.device_allocated, left)
+    tensors = of_bytes(watch, "device memory of tensors", figures.device_allocated, left)
     name = "device memory that torch's cache reserves"
-    cache = _of_bytes(watch, name, figures.device_reserved, left)
-    pinned = _of_bytes(watch, "pinned host memory", figures.pinned, watch.room.memory)
+    cache = of_bytes(watch, name, figures.device_reserved, left)
+    pinned = of_bytes(watch, "pinned host memory", figures.pinned, watch.room.memory)
     limit = ("device memory", watch.room.device)
     found = _coded(watch, tensors, "memory.device_growth", limit)
     if tensors is None or not tensors.is_growing:
         found += _coded(watch, cache, "memory.device_cache", limit)
     return found + _coded(watch, pinned, "memory.pinned_cache", _memory(watch))
-
-
-def _of_bytes(
-    watch: MemoryWatch,
-    name: str,
-    figure: Figure,
-    left: int | None,
-    *,
-    cause: GrowthCause | None = None,
-    in_workers: bool = False,
-) -> Grown | None:
-    return _judged(watch, name, "bytes", figure, Scale.of_bytes, left, in_workers, cause)
-
-
-def _of_counts(
-    watch: MemoryWatch, name: str, figure: Figure, *, in_workers: bool = False
-) -> Grown | None:
-    return _judged(watch, name, "count", figure, Scale.of_counts, None, in_workers, None)
-
-
-def _judged(
-    watch: MemoryWatch,
-    name: str,
-    unit: str,
-    figure: Figure,
-    scale_of: Callable[[float, int], Scale],
-    left: int | None,
-    in_workers: bool,
-    cause: GrowthCause | None,
-) -> Grown | None:
-    within = in_workers and not workers_stay(watch)
-    made = life_series(watch, figure) if within else series(watch, figure)
-    if made is None and within and watch.complete_epochs == 0:
-        # The only epoch has not ended, nor have its workers: they are all that there is.
-        made, within = series(watch, figure), False
-    if made is None:
-        return None
-    count = max((len(look.workers) for look in watch.looks), default=0) if in_workers else 1
-    an_epoch = epoch_items(watch)
-    scale = scale_of(made.items * made.cut, max(1, count))
-    scale = msgspec.structs.replace(scale, matters=scale.matters / made.cut)
-    if left is not None and an_epoch:
-        far = left / _FAR_EPOCHS * made.items / an_epoch / max(1, count)
-        scale = msgspec.structs.replace(scale, tolerated=far)
-    # a worker is done some batches before the loop is, so that its life bends at the end
-    verdict = growth(made.values, scale, made.blur, may_bend=not within)
-    if verdict.verdict != "grows" and cause is not None and not cause.traced:
-        cause = None  # it had stopped by then: what the second pass saw is no growth to explain
-    rate = verdict.slope * count / made.items
-    return Grown(
-        figure=name,
-        unit=unit,
-        code="",
-        series=made,
-        growth=verdict,
-        processes=count,
-        per_item=rate,
-        interval=Interval(
-            low=verdict.interval.low * count / made.items,
-            high=verdict.interval.high * count / made.items,
-        ),
-        per_epoch=rate * an_epoch if an_epoch else None,
-        within_epoch=within,
-        cause=cause,
-    )
 
 
 def _coded(

@@ -102,7 +102,7 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True):
         warm_up: how far the tail's middle value lies above the first value of all.
         hidden: the most growth from value to value that these values cannot rule out; ``None`` for
             fewer than two.
-        more: of "undecided", about how many values more would tell.
+        more: of "undecided", about how many values more would tell; ``None`` where none would.
         curve: the curve that the values after the first epoch follow to an end, if they do.
     """
 

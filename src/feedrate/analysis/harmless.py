@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from feedrate import units
-from feedrate.analysis.growing import Grown
+from feedrate.analysis.grown import Grown
 from feedrate.analysis.wording import figure
 from feedrate.memory_records import MemoryLook, MemoryReading, MemoryWatch
 from feedrate.records import Finding

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from feedrate import units
-from feedrate.analysis.growing import Grown
+from feedrate.analysis.grown import Grown
 from feedrate.analysis.wording import workers
 
 

@@ -10,7 +10,9 @@ from collections.abc import Iterable
 
 from feedrate import units
 from feedrate.analysis.copy_on_write import CopyOnWrite, copy_on_write
-from feedrate.analysis.growing import Grown, everything
+from feedrate.analysis.growing import everything
+from feedrate.analysis.grown import Grown
+from feedrate.analysis.growth import FEWEST_EPOCHS
 from feedrate.analysis.harmless import harmless
 from feedrate.analysis.leak_words import IN_ONE_PROCESS, ONE_PROCESS, WORDS, amount, begin
 from feedrate.analysis.phases import epoch_items
@@ -28,19 +30,23 @@ _ORDER = {"error": 0, "warning": 1, "info": 2}
 def judge(watch: MemoryWatch) -> tuple[Finding, ...]:
     """Return all findings of a watch, those that need action first.
 
-    Among them is always one of: a kind of growth, ``memory.warm_up``, ``memory.undecided``,
-    ``memory.no_growth``.
+    Among them is always one of: a kind of growth or of copies, ``memory.warm_up``,
+    ``memory.undecided``, ``memory.no_growth``.
     """
     if not watch.looks:
         return ()
     figures = everything(watch)
+    if not figures:
+        return (_too_short(watch),)
     copied = copy_on_write(watch)
     found = [_grows(watch, each) for each in figures if each.is_growing]
     if copied is not None:
         found.append(_copied(copied))
     is_open = [each for each in figures if each.growth.verdict == "undecided"]
-    if is_open:
-        found.append(_undecided(watch, is_open))
+    if may_be_told := [each for each in is_open if _may_be_told(each)]:
+        found.append(_undecided(watch, may_be_told))
+    if untold := [each for each in is_open if not _may_be_told(each)]:
+        found.append(_untold(untold))
     calm = [each for each in figures if each.growth.verdict == "none"]
     if calm and not found:
         found.append(_no_growth(watch, calm))
@@ -59,7 +65,9 @@ def epochs_wanted(watch: MemoryWatch) -> int | None:
     Stretches and lives are turned into epochs; it is 1 at least.
     """
     more = [
-        _epochs(watch, each) for each in everything(watch) if each.growth.verdict == "undecided"
+        _epochs(watch, each)
+        for each in everything(watch)
+        if each.growth.verdict == "undecided" and _may_be_told(each)
     ]
     return max(more, default=None)
 
@@ -210,6 +218,36 @@ def _undecided(watch: MemoryWatch, is_open: Iterable[Grown]) -> Finding:
         ),
         remedy=f"Watch longer: raise epochs (--epochs) by {units.number(more)}, or --seconds.",
     )
+
+
+def _untold(untold: Iterable[Grown]) -> Finding:
+    figures = " and ".join(each.figure for each in untold)
+    return Finding(
+        code="memory.undecided",
+        severity="info",
+        title=f"Not decided whether workers grow ({figures}): what they take is given back when "
+        "they end with each epoch, and an epoch has too few batches to tell growth from what a "
+        "start takes.",
+        evidence=(),
+        remedy="Watch with persistent_workers=True, so that workers live on; or with more batches "
+        "in an epoch.",
+    )
+
+
+def _too_short(watch: MemoryWatch) -> Finding:
+    looks = f"{len(watch.looks)} look{'' if len(watch.looks) == 1 else 's'}"
+    return Finding(
+        code="memory.undecided",
+        severity="info",
+        title=f"Not decided whether memory grows: the loop was over after {looks}.",
+        evidence=(figure("looks", len(watch.looks), ""),),
+        remedy=f"Let the loop run for {FEWEST_EPOCHS} epochs or more.",
+    )
+
+
+def _may_be_told(made: Grown) -> bool:
+    """Tell whether more epochs would decide what is open."""
+    return made.growth.more is not None
 
 
 def _no_growth(watch: MemoryWatch, calm: Iterable[Grown]) -> Finding:

@@ -98,8 +98,9 @@ def leaks(
 ) -> None:
     """Find out before a long training whether its memory grows, where, and of what kind.
 
-    Ends with exit code 3 where something grows. Options of feedrate come before the script; all
-    that follows it is the script's own.
+    Ends with exit code 3 where something grows, with 1 where the target failed before anything was
+    seen to grow. Options of feedrate come before the script; all that follows it is the script's
+    own.
     """
     from feedrate.cli.leak_progress import leak_progress
     from feedrate.cli.output import open_output, same_file

@@ -218,12 +218,21 @@ class MemoryObserver(Observer):
 def make_watch(seen: Sequence[Seen], number: int, facts: LoaderFacts | None) -> MemoryWatch:
     """Return the watch of one loader, each look with the phase of its epoch."""
     own = [each for each in seen if each.mark.loader == number]
-    ends = {each.mark.epoch: each.mark.batches for each in own if each.mark.is_end}
+    last: dict[int, int] = {}
+    for each in own:
+        last[each.mark.epoch] = max(each.mark.batches, last.get(each.mark.epoch, 0))
+    # a pass that went on after what was thought to be its end did not end there
+    ends = {
+        each.mark.epoch: each.mark.batches
+        for each in own
+        if each.mark.is_end and each.mark.batches == last[each.mark.epoch]
+    }
     usual = max(ends.values(), default=None)
     looks = []
     for each in own:
         mark = each.mark
-        length = ends.get(mark.epoch) or mark.length or usual
+        known = (ends.get(mark.epoch), mark.length, usual)
+        length = next((n for n in known if n is not None and n >= last[mark.epoch]), None)
         looks.append(msgspec.structs.replace(each.look, phase=_phase(mark, length)))
     return MemoryWatch(
         looks=tuple(looks),
@@ -243,7 +252,7 @@ def _latest(told: Iterable[T | None]) -> T | None:
 
 def _phase(mark: wire.Mark, length: int | None) -> float:
     """Return the share of the epoch, 0 at its first batch; also 0 where its length is unknown."""
-    if mark.is_end:
+    if mark.is_end and mark.batches == length:
         return 1.0
     if length is None or length < 2:
         return 0.0

@@ -28,8 +28,10 @@ from feedrate.settings import LoaderSettings
 
 @dataclass(slots=True)
 class _Course:
-    """One loader's passes so far. ``cut`` is after how many batches the loop left it last.
+    """One loader's passes so far.
 
+    ``left_at`` is after how many batches the loop left the last one, if it did, and ``cut`` the
+    same where it left two in a row there: one alone may have been to see what a batch looks like.
     ``steady_items``, ``steady_batches`` and the seconds leave out what a pass takes to start.
     """
 
@@ -37,6 +39,7 @@ class _Course:
     epoch: int = -1
     is_open: bool = False
     batches: int = 0
+    left_at: int | None = None
     cut: int | None = None
     items: int = 0
     steady_items: int = 0
@@ -48,6 +51,15 @@ class _Course:
     workers: tuple[int, ...] | None = ()
     carrying: Carrying = field(default_factory=Carrying)
     indices: IndexList | None = None
+
+    def leaves(self) -> None:
+        """The loop goes no further with a pass that has not come to its end."""
+        self.cut = self.batches if self.batches == self.left_at else None
+        self.left_at = self.batches
+
+    def goes_on(self) -> None:
+        """A pass is not over where it was thought to be, or comes to its end."""
+        self.left_at = self.cut = None
 
     def saw(self, loader: Any, iterator: Any, batch: Any, *, travelled: bool) -> None:
         """Look at what comes with the first batches; ``travelled`` from torch's workers."""
@@ -95,7 +107,7 @@ class MemorySession(Session):
         """End the pass before, should the loop have left it early."""
         course = self._courses.get(use.number)
         if course is not None and course.is_open and course.batches:
-            course.cut = course.batches
+            course.leaves()
             self._ends(use, course)
 
     def on_begin(self, iteration: Iteration) -> None:
@@ -115,9 +127,14 @@ class MemorySession(Session):
         course.level, course.prefetch = iteration.level, iteration.prefetch
 
     def on_batch(self, iteration: Iteration, wait: float, items: int) -> None:
-        """Count the batch."""
+        """Count the batch, also one that comes after what was thought to be the last."""
         course = self._courses.get(iteration.use.number)
-        if course is not None and course.is_open:
+        if course is None or not self._is_watched(iteration.use):
+            return
+        if not course.is_open and course.batches:
+            course.is_open = True
+            course.goes_on()
+        if course.is_open:
             course.batches += 1
             course.items += items
             if course.batches > 1:
@@ -158,7 +175,7 @@ class MemorySession(Session):
         course = self._courses.get(use.number)
         if course is None or not course.is_open or not self._is_watched(use):
             return
-        course.cut = None
+        course.goes_on()
         if course.level and not (use.facts is not None and use.facts.persistent_workers):
             course.workers = ()
         self._ends(use, course)

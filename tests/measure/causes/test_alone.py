@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,11 @@ pytest.importorskip("torch")
 HERE = Path(__file__).parent
 
 
-@pytest.mark.torch
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", ["causes_session", "finding"])
-def test_in_a_process_of_its_own(name: str) -> None:
-    done = subprocess.run(
+NAMES = ["causes_session", "finding"]
+
+
+def run(name: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"alone_{name}.py"],
         cwd=HERE,
         capture_output=True,
@@ -28,5 +29,13 @@ def test_in_a_process_of_its_own(name: str) -> None:
         timeout=280,
         check=False,
     )
-    assert done.returncode == 0, done.stdout
-    assert " passed" in done.stdout
+
+
+@pytest.mark.torch
+@pytest.mark.timeout(300)
+def test_in_processes_of_their_own() -> None:
+    with ThreadPoolExecutor(2) as pool:
+        ran = list(pool.map(run, NAMES))
+    for done in ran:
+        assert done.returncode == 0, done.stdout
+        assert " passed" in done.stdout
