@@ -194,15 +194,48 @@ def test_a_loop_without_a_step_waits_all_its_time_and_that_says_nothing() -> Non
     assert "without a step" in answers["items made efficiently?"].answer
 
 
+def dying(watch: MemoryWatch, **facts: Any) -> Any:
+    made = suite(watch, loaders=(use(facts=make_facts(2, **facts)),))
+    return next(each for each in checklist(made) if each.question == "workers dying?")
+
+
+def one_leaves(*, replaced: bool = False, persistent: bool = True) -> MemoryWatch:
+    """Of two workers one is gone from the fifth look of the second epoch on to the epoch's end."""
+    watch = make_watch(epochs=12, persistent=persistent)
+
+    def looks(look: MemoryLook) -> MemoryLook:
+        if look.epoch != 1 or look.phase < 0.5:
+            return look
+        new = msgspec.structs.replace(look.workers[1], pid=9999)
+        return msgspec.structs.replace(look, workers=(look.workers[0], *((new,) * replaced)))
+
+    return msgspec.structs.replace(watch, looks=tuple(map(looks, watch.looks)))
+
+
 def test_workers_that_vanish_within_an_epoch_are_told() -> None:
+    assert dying(one_leaves()).answer == "yes: 1 worker vanished"
+    assert dying(one_leaves(), iterable=True).answer == "yes: 1 worker vanished"
+
+
+def test_workers_whose_part_of_a_stream_is_done_are_not_dying() -> None:
+    """torch ends them, where they do not stay for the next epoch."""
+    assert dying(one_leaves(persistent=False), iterable=True).answer == "no: none of 2"
+
+
+def test_workers_that_feedrate_lets_go_are_not_dying_and_those_that_it_replaces_are() -> None:
+    let_go = dying(one_leaves(), loader="feedrate")
+    assert let_go.is_good is None
+    assert let_go.answer.startswith("not known: 1 worker left")
+    assert dying(one_leaves(replaced=True), loader="feedrate").answer == "yes: 1 worker vanished"
+
+
+def test_workers_of_an_iterator_that_is_kept_have_not_vanished() -> None:
     watch = make_watch(epochs=12)
     looks = [
-        msgspec.structs.replace(look, workers=look.workers[:1]) if n == 5 else look
+        msgspec.structs.replace(look, workers=look.workers[n % 2 :][:1], others=look.workers)
         for n, look in enumerate(watch.looks)
     ]
-    made = suite(msgspec.structs.replace(watch, looks=tuple(looks)))
-    answers = {each.question: each.answer for each in checklist(made)}
-    assert answers["workers dying?"] == "yes: 1 worker vanished"
+    assert dying(msgspec.structs.replace(watch, looks=tuple(looks))).is_good
 
 
 def test_the_table_has_first_last_and_slope_of_each_process() -> None:

@@ -114,6 +114,22 @@ def rising_towards(plateau: float, per_epoch: float) -> Callable[[float], float]
     return lambda time: plateau * (1 - np.exp(-per_epoch * time))
 
 
+def test_copies_that_the_datasets_objects_do_not_explain_are_no_leak() -> None:
+    jump = {"copied": lambda time: 82 * MIB if time > 2.5 else 0}
+    watch = make_watch(**jump, readable=2 * MIB)
+    finding = one(watch, "memory.cow_growth")
+    assert (finding.severity, is_leak(finding)) == ("info", False)
+    assert finding.title == (
+        "2 workers copied 82.0 MiB each of what they share with the main process (copy-on-write), "
+        "and not by reading items: the dataset has 2.00 MiB of Python objects. Python's collector "
+        "goes through all objects once in each worker; or the workers write to arrays that they "
+        "share. It ends: at most 400 MiB per worker."
+    )
+    assert one(watch, "memory.no_growth")
+    for readable in (None, 70 * MIB):
+        assert is_leak(one(make_watch(**jump, readable=readable), "memory.cow_growth"))
+
+
 def test_a_rise_that_levels_off_is_no_leak_unless_it_does_not_fit() -> None:
     rise = rising_towards(200 * MIB, 0.2)
     finding = one(make_watch(main=rise), "memory.warm_up")

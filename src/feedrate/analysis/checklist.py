@@ -7,8 +7,9 @@ import msgspec
 from feedrate import units
 from feedrate.analysis.leak_suite import grows
 from feedrate.analysis.phases import workers_stay
-from feedrate.analysis.watched import wait_share, watched_run
+from feedrate.analysis.watched import trained_use, wait_share, watched_run
 from feedrate.analysis.wording import workers
+from feedrate.memory_records import MemoryWatch
 from feedrate.records import Run, Suite
 
 _HALF = 0.5
@@ -73,16 +74,37 @@ def _dying(run: Run, suite: Suite) -> Checked:
     count = max(len(look.workers) for look in watch.looks)
     if not count:
         return Checked(question=question, answer="there are none", is_good=None)
+    use = trained_use(run)
+    facts = use.facts if use is not None else run.facts
+    died, gone = _vanished(watch)
+    if facts is None or facts.loader != "feedrate":
+        died = gone
+    if facts is not None and facts.iterable and not watch.persistent_workers:
+        died = gone = 0  # one whose part of the items is done is ended; torch raises if one dies
+    if died:
+        return Checked(question=question, answer=f"yes: {workers(died)} vanished", is_good=False)
+    if gone:
+        answer = f"not known: {workers(gone)} left, as when fewer are needed; stats().deaths tells"
+        return Checked(question=question, answer=answer, is_good=None)
+    return Checked(question=question, answer=f"no: none of {units.number(count)}", is_good=True)
+
+
+def _vanished(watch: MemoryWatch) -> tuple[int, int]:
+    """Return how many workers were gone within an epoch: those that were replaced, and all.
+
+    `feedrate.DataLoader` puts another in the place of one that dies, and none in that of one that
+    it lets go.
+    """
+    replaced = gone = 0
     epochs: dict[int, set[int]] = {}
-    lost = 0
     for look in watch.looks:
         pids = {each.pid for each in look.workers}
         before = epochs.get(look.epoch, set())
-        lost += len(before - pids) if pids else 0
+        left = before - pids - {each.pid for each in look.others} if pids else set()
+        gone += len(left)
+        replaced += len(left) if len(pids) == len(before) else 0
         epochs[look.epoch] = pids or before
-    if lost:
-        return Checked(question=question, answer=f"yes: {workers(lost)} vanished", is_good=False)
-    return Checked(question=question, answer=f"no: none of {units.number(count)}", is_good=True)
+    return replaced, gone
 
 
 def _items(run: Run) -> Checked:

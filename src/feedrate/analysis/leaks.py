@@ -9,21 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from feedrate import units
-from feedrate.analysis.copy_on_write import CopyOnWrite, copy_on_write
+from feedrate.analysis.copied import is_reading, of_other_writes, of_reading
+from feedrate.analysis.copy_on_write import copy_on_write
 from feedrate.analysis.growing import everything
 from feedrate.analysis.grown import Grown
 from feedrate.analysis.growth import FEWEST_EPOCHS
 from feedrate.analysis.harmless import harmless
 from feedrate.analysis.leak_words import IN_ONE_PROCESS, ONE_PROCESS, WORDS, amount, begin
 from feedrate.analysis.phases import epoch_items
-from feedrate.analysis.wording import figure, sentence, workers
+from feedrate.analysis.wording import figure, sentence
 from feedrate.memory_records import GrowthCause, MemoryWatch
 from feedrate.records import Evidence, Finding, Severity
 
 SOON_SECONDS = 24 * 3600
 HARMLESS = frozenset({"memory.device_cache", "memory.allocator_pages", "memory.warm_up"})
-_MOST_WORKERS = 100
-"""Nobody wants more workers than that."""
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -40,8 +39,8 @@ def judge(watch: MemoryWatch) -> tuple[Finding, ...]:
         return (_too_short(watch),)
     copied = copy_on_write(watch)
     found = [_grows(watch, each) for each in figures if each.is_growing]
-    if copied is not None:
-        found.append(_copied(copied))
+    if copied is not None and is_reading(watch, copied):
+        found.append(of_reading(copied))
     is_open = [each for each in figures if each.growth.verdict == "undecided"]
     if may_be_told := [each for each in is_open if _may_be_told(each)]:
         found.append(_undecided(watch, may_be_told))
@@ -50,6 +49,8 @@ def judge(watch: MemoryWatch) -> tuple[Finding, ...]:
     calm = [each for each in figures if each.growth.verdict == "none"]
     if calm and not found:
         found.append(_no_growth(watch, calm))
+    if copied is not None and not is_reading(watch, copied):
+        found.append(of_other_writes(watch, copied))
     found += harmless(watch, figures)
     return tuple(sorted(found, key=lambda each: _ORDER[each.severity]))
 
@@ -172,32 +173,6 @@ def _evidence(made: Grown) -> tuple[Evidence, ...]:
             figure(f"items until {made.forecast.limit} ends", made.forecast.items, "items")
         )
     return tuple(found)
-
-
-def _copied(copied: CopyOnWrite) -> Finding:
-    final = copied.most if copied.expected is None else copied.expected
-    about = "at most" if copied.expected is None else "about"
-    title = (
-        f"{workers(copied.workers)} copied {units.size(copied.copied)} of the dataset's items each "
-        f"by reading them (copy-on-write). It ends: {about} {units.size(final)} per worker, "
-        f"{units.size(copied.total)} in all workers"
-    )
-    if copied.too_many is not None and copied.too_many <= _MOST_WORKERS:
-        title += f"; from {workers(copied.too_many)} on that no longer fits the memory"
-    evidence = [
-        figure("copied per worker so far", copied.copied, "bytes"),
-        figure("still shared per worker", copied.left, "bytes"),
-        figure("own pages per worker in the end", final, "bytes"),
-        figure("own pages of all workers in the end", copied.total, "bytes"),
-    ]
-    return Finding(
-        code="memory.cow_growth",
-        severity="warning",
-        title=f"{title}.",
-        evidence=tuple(evidence),
-        remedy="Hold the records in feedrate.SharedList, or in arrays: reading those writes "
-        "nothing.",
-    )
 
 
 def _undecided(watch: MemoryWatch, is_open: Iterable[Grown]) -> Finding:

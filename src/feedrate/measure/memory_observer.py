@@ -243,6 +243,7 @@ def make_watch(seen: Sequence[Seen], number: int, facts: LoaderFacts | None) -> 
         dataset_length=facts.dataset_length if facts is not None else None,
         carried=_latest(each.mark.carried for each in own),
         indices=_latest(each.mark.indices for each in own),
+        readable=_latest(each.mark.readable for each in own),
     )
 
 

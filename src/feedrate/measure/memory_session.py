@@ -17,6 +17,7 @@ from feedrate.measure.configure import configure
 from feedrate.measure.device_memory import DeviceSight
 from feedrate.measure.guard import missing_guard
 from feedrate.measure.indices import index_list
+from feedrate.measure.readable import readable_bytes
 from feedrate.measure.rhythm import Rhythm
 from feedrate.measure.sender import Sender
 from feedrate.measure.sessions import Session
@@ -84,6 +85,7 @@ class MemorySession(Session):
         self._courses: dict[int, _Course] = {}
         self._chosen: Use | None = None
         self._device = DeviceSight()
+        self._readable: dict[int, int | None] = {}
 
     def concerns(self, use: Use) -> bool:
         """Any loader of a script may be the one, unless a number was given; else the first."""
@@ -92,7 +94,9 @@ class MemorySession(Session):
         return self._is_script or use.number == 0
 
     def prepare(self, loader: Any, use: Use) -> tuple[str, ...]:
-        """Set the settings, where some were given."""
+        """Set the settings, where some were given; look at the dataset while no worker runs."""
+        if getattr(loader, "num_workers", 0) and self.concerns(use):
+            self._readable[use.number] = readable_bytes(getattr(loader, "dataset", None))
         if self._settings is None or not self.concerns(use):
             return ()
         if self._settings.num_workers and (unguarded := missing_guard(loader)):
@@ -252,6 +256,7 @@ class MemorySession(Session):
             device_free=self._device.free(),
             carried=course.carrying.record(),
             indices=course.indices,
+            readable=self._readable.get(use.number),
             stood=sum(each.rhythm.spent for each in self._courses.values()),
         )
         started = self.clock()

@@ -185,8 +185,9 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     ``workers`` are the pids of the loader's own, ``None`` where that cannot be told, and ``forked``
     whether they began with this process's pages.
     ``device_free`` is what the device has left in bytes. ``carried`` and ``indices`` are what was
-    seen of batches and of the sampler by then. ``stood`` is how many seconds the loop has stood
-    still at the marks before this one.
+    seen of batches and of the sampler by then. ``readable`` is the size of the Python objects that
+    forked workers may read, ``None`` where it is not known. ``stood`` is how many seconds the loop
+    has stood still at the marks before this one.
     """
 
     loader: int
@@ -202,6 +203,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     device_free: int | None = None
     carried: BatchCarried | None = None
     indices: IndexList | None = None
+    readable: int | None = None
     stood: float = 0.0
 
 

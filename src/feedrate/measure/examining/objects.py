@@ -6,6 +6,7 @@ import gc
 import sys
 import time
 import types
+from collections.abc import Mapping
 from typing import Any
 
 from feedrate.measure.examined import Objects
@@ -27,23 +28,27 @@ _NOT_OURS = (
 )
 
 
-def count_objects(dataset: Any) -> Objects:
+def count_objects(
+    dataset: Any, also: Mapping[str, Any] | None = None, seconds: float = _SECONDS
+) -> Objects:
     """Return how many Python objects are reachable from a dataset, and their size.
 
-    To be called in a probe: the account of what was seen takes memory itself.
+    And from what else is named ``also``. It ends after about so many ``seconds``. The account of
+    what was seen takes memory itself: to be called in a probe, or before workers are started.
     """
-    end = time.perf_counter() + _SECONDS
+    end = time.perf_counter() + seconds
     seen: set[int] = {id(dataset)}
     count = size = 0.0
     whole = True
     largest, largest_bytes = "", 0.0
-    for name, value in attributes(dataset).items():
+    named = {f"dataset.{name}": value for name, value in attributes(dataset).items()}
+    for name, value in (named | dict(also or {})).items():
         if not whole:
             break
         more, bytes_, whole = _below(value, seen, end)
         count, size = count + more, size + bytes_
         if bytes_ > largest_bytes:
-            largest, largest_bytes = f"dataset.{name}", bytes_
+            largest, largest_bytes = name, bytes_
     return Objects(
         count=round(count),
         bytes=round(size),
