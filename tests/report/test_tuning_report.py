@@ -45,6 +45,22 @@ def test_it_says_what_was_measured() -> None:
     assert "ceiling 8,000 items/s when the loader costs nothing: at most 2.50×" in shown
 
 
+def test_where_its_wait_promises_more_than_the_ceiling_that_is_said() -> None:
+    suite = tuned_suite(Loop(own=make_facts(2, length=LONG)))
+    look = suite.benchmarks[0]
+    windows = [
+        msgspec.structs.replace(each, seconds=2 * each.seconds) if each.phase == "cached" else each
+        for each in look.runs[0].windows
+    ]
+    run = msgspec.structs.replace(look.runs[0], windows=tuple(windows))
+    look = msgspec.structs.replace(look, runs=(run,))
+    suite = msgspec.structs.replace(suite, benchmarks=(look, *suite.benchmarks[1:]))
+    assert (
+        "ceiling 4,000 items/s when the loader costs nothing: at most 2.50×, by the 60 % of its "
+        "time that it waits"
+    ) in " ".join(suite_text(suite).split())
+
+
 def test_the_median_and_the_99th_percentile_are_shown_where_batches_were_timed() -> None:
     suite = tuned_suite(Loop(own=make_facts(2, length=LONG)))
     look = suite.benchmarks[0]

@@ -124,6 +124,8 @@ def _loop(tuned: Tuned, items: str) -> Iterator[RenderableType]:
     gain = tuned.most_gain
     if tuned.cached is not None and gain is not None:
         most = f"at most {units.ratio(1 + gain)}" if gain >= LEAST_GAIN else "nothing to gain"
+        if tuned.cached.rate < (1 + gain - tuned.procedure.tolerance) * look.rate:
+            most += f", by the {units.share(look.wait_share)} of its time that it waits"
         text = f"{units.rate(tuned.cached.rate)} {items}/s when the loader costs nothing: {most}"
         yield Hanging("ceiling    ", text, lead_style="dim")
 
