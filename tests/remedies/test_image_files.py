@@ -48,7 +48,6 @@ def break_one(folder: Path) -> Path:
 
 
 def test_a_folder_for_each_class(folder: Path) -> None:
-    (folder / "empty").mkdir()
     (folder / ".hidden").mkdir()
     shutil.copy(folder / "cat" / "0.png", folder / ".hidden" / "0.png")
     (folder / "cat" / "notes.txt").write_text("no image")

@@ -6,6 +6,7 @@ import gc
 import logging
 import mmap
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,8 +14,9 @@ import pytest
 
 from feedrate.host.limits import MemoryLimits
 from feedrate.memory_records import DeviceReading, MemoryReading, MemorySnapshot
-from feedrate.remedies.memory_guard import MemoryGuard, Relief
+from feedrate.remedies.memory_guard import MemoryGuard
 from feedrate.remedies.memory_sight import SystemSight
+from feedrate.remedies.relief import Relief
 
 MIB = 2**20
 LIMIT = 1000 * MIB
@@ -142,6 +144,29 @@ def test_after_it_has_recovered_it_is_called_again() -> None:
     for free in (90, 120, 90, 400, 400, 90):  # 120 is still around the margin of 100
         advance(machine, made, 100, free * MIB)
     assert len(told) == 2
+
+
+@pytest.mark.parametrize("near", [0.05, 0.2, 1 / 3, 0.5, 0.9])
+def test_it_recovers_wherever_near_is(near: float) -> None:
+    machine = Machine(free=980 * MIB)
+    told: list[MemoryLimits] = []
+    made = guard(machine, told.append, near=near)
+    used_up = int((1 - near) * 900) * MIB  # of 1000
+    for _ in range(2):
+        assert advance(machine, made, 100, used_up)
+        assert not advance(machine, made, 100, 980 * MIB)
+    assert len(told) == 2
+
+
+@pytest.mark.parametrize("near", [0.2, 0.9])
+def test_around_the_margin_it_is_called_once(near: float) -> None:
+    machine = Machine(free=980 * MIB)
+    told: list[MemoryLimits] = []
+    made = guard(machine, told.append, near=near)
+    margin = round((1 - near) * 1000)
+    for free in (-20, 20, -20, 40, -20):
+        assert advance(machine, made, 100, (margin + free) * MIB)
+    assert len(told) == 1
 
 
 def test_what_on_limit_raises_ends_the_loop() -> None:
@@ -282,6 +307,69 @@ def test_what_on_limit_raises_in_the_thread_comes_out_at_the_end() -> None:
 
     with pytest.raises(RuntimeError, match="saved"):
         train()
+
+
+def test_after_on_limit_has_raised_in_the_thread_it_goes_on_watching(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("feedrate.remedies.memory_guard.LOOK_SECONDS", 0.001)
+    machine = Machine(free=40 * MIB)
+    told: list[int] = []
+
+    def stop(limits: MemoryLimits) -> None:
+        told.append(limits.free)
+        raise SystemExit(f"saved {len(told)}")
+
+    def looks(count: int) -> None:
+        """Wait until the thread has looked so often."""
+        for _ in range(count):
+            before = machine.looks
+            machine.now += 1
+            deadline = time.monotonic() + 30
+            while machine.looks == before and time.monotonic() < deadline:
+                time.sleep(0.001)
+
+    def train() -> None:
+        with guard(machine, stop):
+            looks(3)
+            machine.free = 500 * MIB
+            looks(3)
+            machine.free = 40 * MIB
+            looks(3)
+
+    with pytest.raises(SystemExit, match="saved 1"):
+        train()
+    assert told == [40 * MIB] * 2
+    errors = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert [record.getMessage() for record in errors] == [
+        "memory: SystemExit('saved 1'); watching goes on, and it is raised when the context ends",
+        "memory: SystemExit('saved 2'); watching goes on",
+    ]
+    assert all(record.exc_info for record in errors)
+
+
+def test_an_error_that_every_look_meets_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("feedrate.remedies.memory_guard.LOOK_SECONDS", 0.001)
+    machine = Machine()
+    often = threading.Event()
+
+    def limits() -> MemoryLimits:
+        machine.looks += 1
+        if machine.looks == 5:
+            often.set()
+        raise PermissionError("no /proc")
+
+    monkeypatch.setattr(machine, "limits", limits)
+
+    def train() -> None:
+        with guard(machine):
+            assert often.wait(30)
+
+    with pytest.raises(PermissionError, match="no /proc"):
+        train()
+    assert len([record for record in caplog.records if record.levelno == logging.ERROR]) == 1
 
 
 def test_the_users_own_error_is_not_hidden() -> None:

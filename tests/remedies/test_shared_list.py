@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import decimal
 import enum
+import fractions
 import gc
 import math
 import multiprocessing
@@ -175,6 +177,58 @@ def test_keys_that_are_equal_are_one() -> None:
         shared[[1]]  # type: ignore[index]
     with pytest.raises(TypeError, match="keys are strings"):
         SharedDict({frozenset((1,)): 2})
+
+
+class Word(str):
+    __slots__ = ()
+
+
+class Name(str, enum.Enum):
+    X = "x"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        5, 5.0, np.int64(5), np.uint8(5), np.float32(5), np.float64(5), complex(5), np.complex64(5),
+        decimal.Decimal(5), fractions.Fraction(5), True, 1, np.bool_(True), Colour.RED, 0, False,
+        -0.0, 0.5, np.float16(0.5), 2**61 + 4, 2**80, float(2**80), -1, -2, 6, math.nan, math.inf,
+        "x", np.str_("x"), Word("x"), Name.X, b"x", np.bytes_(b"x"), "\udcff", "N",
+        None, (1, "y"), Point(1, "y"), (np.int8(1), np.str_("y")), (1.0, "y"), ((1,), "y"), (), "",
+        b"", np.datetime64("2020-01-01"), np.timedelta64(5, "s"), frozenset({5}), len,
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_a_key_is_found_by_whatever_finds_it_in_a_dict(key: Any) -> None:
+    plain: dict[Any, str] = {
+        5: "five", 1: "one", 0: "zero", 0.5: "half", 2**80: "much", -1: "less", None: "none",
+        "x": "text", b"x": "bytes", "\udcff": "path", (1, "y"): "tuple",
+    }  # fmt: skip
+    shared = SharedDict(plain)
+    assert (key in shared) == (key in plain)
+    assert shared.get(key) == plain.get(key)
+
+
+def look_up(shared: SharedDict[Any, int], answers: Any) -> None:
+    answers.put([shared.get(key) for key in (7, "y", 1, (1, "y"), np.float64(2.5))])
+
+
+def test_keys_of_other_types_are_kept_and_found_in_every_process() -> None:
+    plain = {np.int64(7): 0, np.str_("y"): 1, Colour.RED: 2, Point(1, "y"): 3, 2.5: 4}
+    shared = SharedDict(plain)
+    assert list(map(type, shared)) == list(map(type, plain))
+    context = multiprocessing.get_context("spawn")  # where the hash of a text is another one
+    answers = context.SimpleQueue()
+    process = context.Process(target=look_up, args=(shared, answers))
+    process.start()
+    assert answers.get() == [0, 1, 2, 3, 4]
+    process.join()
+    answers.close()
+
+
+def test_a_key_whose_hash_is_another_one_in_each_process_is_refused() -> None:
+    with pytest.raises(TypeError, match="keys are strings"):
+        SharedDict({np.timedelta64(5, "s"): 1})
 
 
 def test_a_shared_dict_pickles_by_name() -> None:

@@ -38,7 +38,7 @@ class ImageFiles(Dataset[tuple[Any, Any]]):
         classes: the classes' names, by number; empty where there are none.
 
     Raises:
-        UsageError: there is no image.
+        UsageError: there is no image, or none in the folder of a class.
         MissingExtra: the decoder's package is not installed.
     """
 

@@ -12,6 +12,14 @@ from feedrate.errors import UsageError
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", ".gif")
 
+NO_CLASSES = frozenset(
+    {
+        "__MACOSX", "__pycache__", "lost+found", "@eaDir", "$RECYCLE.BIN",
+        "System Volume Information",
+    }
+)  # fmt: skip
+"""Folders that archives, file systems and other programs make; some with pictures of their own."""
+
 Row = tuple[str, Any]
 
 
@@ -19,26 +27,41 @@ def list_folder(folder: str | os.PathLike[str]) -> tuple[list[Row], tuple[str, .
     """Return the paths below a folder with their classes' numbers, and the classes' names.
 
     Each folder directly below is a class, in alphabetical order, its images at any depth; hidden
-    folders and files are left out. A folder that has images and no class has no classes: all
-    targets are 0.
+    folders and files, and `NO_CLASSES`, are left out. Where no folder has images, those directly
+    in this one have no classes: all targets are 0.
 
     Raises:
-        UsageError: there is no such folder, or no image in it.
+        UsageError: there is no such folder, or no image in it, or none in one of several classes:
+            without it the others' numbers would not be those of another folder that has them all.
     """
     root = Path(folder)
     if not root.is_dir():
         raise UsageError(f"there is no folder {root}: pass the one that holds the images")
     names = sorted(entry.name for entry in os.scandir(root) if entry.is_dir())
-    classes = tuple(name for name in names if not name.startswith(".") and any(_below(root / name)))
-    rows = [
-        (path, number) for number, name in enumerate(classes) for path in _below(root / name)
-    ] or [(str(path), 0) for path in sorted(root.iterdir()) if _is_image(path.name)]
+    found = {name: list(_below(root / name)) for name in names if not _is_hidden(name)}
+    rows = [(path, number) for number, paths in enumerate(found.values()) for path in paths]
+    empty = [name for name, paths in found.items() if not paths]
+    if rows and empty:
+        raise UsageError(_without_images(root, empty))
+    if rows:
+        return rows, tuple(found)
+    rows = [(str(path), 0) for path in sorted(root.iterdir()) if _is_image(path.name)]
     if not rows:
         raise UsageError(
             f"there is no image in {root} ({', '.join(ENDINGS)}): pass the folder that holds them, "
             "or one with a folder for each class"
         )
-    return rows, classes
+    return rows, ()
+
+
+def _without_images(root: Path, empty: list[str]) -> str:
+    more = f" and {len(empty) - 3} more" if len(empty) > 3 else ""
+    return (
+        f"there is no image ({', '.join(ENDINGS)}) in {', '.join(empty[:3])}{more} of {root}, and "
+        "without that the classes after it would have other numbers than elsewhere: add images; or "
+        "pass paths and numbers to ImageFiles.from_table; or, if it is no class, remove it, or let "
+        "its name begin with a dot"
+    )
 
 
 def list_table(
@@ -88,10 +111,14 @@ def _row(row: Any, path: str, target: str | None) -> Row:
 
 def _below(folder: Path) -> Iterator[str]:
     for place, folders, files in os.walk(folder, followlinks=True):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = sorted(name for name in folders if not _is_hidden(name))
         for name in sorted(files):
             if _is_image(name):
                 yield os.path.join(place, name)  # noqa: PTH118 - a million of them
+
+
+def _is_hidden(folder: str) -> bool:
+    return folder.startswith(".") or folder in NO_CLASSES
 
 
 def _is_image(name: str) -> bool:

@@ -65,7 +65,7 @@ def image_loader(
         options: anything else that a `feedrate.DataLoader` takes.
 
     Raises:
-        UsageError: there is no image in the folder.
+        UsageError: there is no image in the folder, or none in that of a class.
         MissingExtra: Pillow is not installed.
     """
     made = FixedSize(size) if transform is None else transform

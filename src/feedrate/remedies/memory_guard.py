@@ -7,12 +7,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 from feedrate import units
 from feedrate.host.limits import MemoryLimits
 from feedrate.remedies.memory_sight import MemorySight, SystemSight
+from feedrate.remedies.relief import Relief
 
 T = TypeVar("T")
 OnLimit = Callable[[MemoryLimits], object]
@@ -22,34 +22,10 @@ LOOK_SECONDS = 0.25
 """Limits are looked at so often at most; a look takes a fraction of a millisecond."""
 ABSENT_SECONDS = 2.0
 """A loop that has not come by for so long is in a long step: the thread acts in its place."""
-_HELPED_BYTES = 2**20
 _AHEAD = 2
 """Memory that would be used up within so many looks at its pace is near its end already."""
 _SETTLING_SECONDS = 5.0
 """A worker that was let go delivers what it holds first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Relief:
-    """What an attempt to free memory brought: bytes, and the seconds that it took.
-
-    ``of`` says what was done. ``objects`` is how many unreachable objects a collection found.
-    """
-
-    of: Literal["collection", "device cache"]
-    freed_bytes: int
-    seconds: float
-    objects: int = 0
-
-    @property
-    def helped(self) -> bool:
-        """Whether it freed a mebibyte or more."""
-        return self.freed_bytes >= _HELPED_BYTES
-
-    def __str__(self) -> str:
-        what = "collecting cycles" if self.of == "collection" else "emptying the device cache"
-        result = f"freed {units.size(self.freed_bytes)}" if self.helped else "did not help"
-        return f"{what} {result} ({units.seconds(self.seconds)})"
 
 
 class MemoryGuard:
@@ -68,7 +44,8 @@ class MemoryGuard:
     Args:
         on_limit: called once each time that the limit comes near and nothing else helped, with
             what is left: the place to save a checkpoint, and to raise to stop. From a thread it
-            runs beside the loop; what it raises there is raised when the context ends.
+            runs beside the loop; what it raises there is logged, and the first of it raised when
+            the context ends.
         loader: whose workers may be let go; `watch` knows its own.
         near: the limit is near when so much of it is used, as a share.
         interval: seconds between two lines in the log.
@@ -161,11 +138,17 @@ class MemoryGuard:
             raise self._raised
 
     def _run(self) -> None:
-        try:
-            while not self._ended.wait(LOOK_SECONDS):
+        last = ""
+        while not self._ended.wait(LOOK_SECONDS):
+            try:
                 self._look_from_outside()
-        except BaseException as error:
-            self._raised = error
+            except BaseException as error:  # noqa: PERF203 - four times a second
+                if repr(error) != last:  # what every look meets is told once
+                    last = repr(error)
+                    first = self._raised is None
+                    ending = ", and it is raised when the context ends" if first else ""
+                    log.exception("memory: %s; watching goes on%s", last, ending)
+                self._raised = self._raised or error
 
     def _look_from_outside(self) -> None:
         """Look in the loop's place, unless the loop comes by and does it."""
@@ -208,7 +191,9 @@ class MemoryGuard:
     def _judge(self, now: float, limits: MemoryLimits, pace: float, in_loop: bool) -> None:
         margin = self._margin(limits)
         if limits.free - pace > margin:
-            if limits.free > 1.5 * margin:  # not while it moves around the margin
+            # Not while it moves around the margin. Where `near` is small, half of that is more than
+            # there is beyond it.
+            if limits.free > margin + min(margin, _limit(limits) - margin) / 2:
                 self._is_near = self._told = False
             return
         if not self._is_near:

@@ -6,6 +6,7 @@ read faster than a pickle and holds no code; all others are pickled.
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 from typing import Any
 
@@ -28,11 +29,11 @@ def pack(value: Any, position: Any) -> tuple[bytes, bool]:
     Raises:
         TypeError: it cannot be packed.
     """
-    if _is_plain(value):
-        try:
+    # What cannot be told or encoded is left to pickle: a string that is no Unicode, a list that
+    # holds itself.
+    with contextlib.suppress(UnicodeEncodeError, OverflowError, RecursionError):
+        if _is_plain(value):
             return _encode(value), False
-        except (UnicodeEncodeError, OverflowError, RecursionError):
-            pass  # a string that is no Unicode, for one: pickle can
     try:
         return pickle.dumps(value, 5), True
     except Exception as error:

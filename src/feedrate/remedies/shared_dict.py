@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from numbers import Number
 from typing import Any, TypeVar
 
-import msgspec
 import numpy as np
 
 from feedrate.remedies.shared_bytes import SharedBytes
@@ -15,15 +15,14 @@ from feedrate.remedies.shared_list import SharedList
 K = TypeVar("K")
 V = TypeVar("V")
 
-_encode = msgspec.msgpack.Encoder().encode
-
 
 class SharedDict(Mapping[K, V]):
     """A dict that cannot be changed, packed into shared memory; see `SharedList`.
 
     Args:
         items: a mapping, or pairs of key and value. Keys are strings, bytes, numbers, None, or
-            tuples of these; values any objects that can be pickled. Order is kept.
+            tuples of these; values any objects that can be pickled. Order is kept, and a key is
+            found by whatever finds it in a dict: 5 by 5.0 or by ``np.int64(5)``.
 
     Raises:
         TypeError: a key is of another kind, or a value cannot be packed.
@@ -52,9 +51,13 @@ class SharedDict(Mapping[K, V]):
         except TypeError:
             hash(key)  # what cannot be a key at all raises as in a dict
             raise KeyError(key) from None
+        kind = type(key)
         slot = zlib.crc32(code) & self._mask
         while (place := int(self._table[slot])) != 0:
-            if self._keys[place - 1] == key:
+            stored = self._keys[place - 1]
+            # A dict compares keys of one hash only: comparing others may warn, as NumPy's do.
+            # Those of one type are compared at once, which is faster than making a code.
+            if (type(stored) is kind or _code(stored) == code) and stored == key:
                 return place - 1
             slot = (slot + 1) & self._mask
         raise KeyError(key)
@@ -92,28 +95,33 @@ def _from_shared(
 
 
 def _code(key: Any) -> bytes:
-    """Return bytes that are the same for equal keys, in every process; a str's hash is not.
+    """Return bytes that are the same for equal keys, in every process; a text's hash is not.
 
     Raises:
         TypeError: the key is of a kind for which that cannot be said.
     """
-    return _encode(_plain(key))
-
-
-def _plain(key: Any) -> Any:
+    if isinstance(key, str):
+        return key.encode("utf-8", "surrogatepass")  # a path may hold what is no Unicode
     kind = type(key)
-    if kind in (str, bytes, type(None)):
-        return key
-    if kind in (bool, int):
-        value = int(key)
-        return value if -(2**63) <= value < 2**64 else str(value)
-    if kind is float:
-        return _plain(int(key)) if key.is_integer() else key
-    if kind is tuple:
-        return [_plain(each) for each in key]
+    if kind is int or kind is float:
+        return _code_of_number(key)
+    if isinstance(key, bytes):
+        return b"B" + key
+    if key is None:
+        return b"N"
+    if isinstance(key, tuple):
+        return b"T" + b"\0".join(map(_code, key))
+    # A span of time is a number to NumPy, and its hash another one in each process.
+    if isinstance(key, Number | np.bool_) and not isinstance(key, np.timedelta64):
+        return _code_of_number(key)
     raise TypeError(
         f"a SharedDict's keys are strings, bytes, numbers, None or tuples of these, and not {key!r}"
     )
+
+
+def _code_of_number(number: Any) -> bytes:
+    # Python makes the hashes of equal numbers equal whatever their types, and seeds none of them.
+    return hash(number).to_bytes(8, "little", signed=True)
 
 
 def _table(codes: list[bytes]) -> memoryview:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import operator
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar, overload
 
@@ -25,13 +26,15 @@ class SharedList(Sequence[T]):
         items: the records: any objects that can be pickled. Plain ones (strings, numbers, lists,
             dicts with string keys) are read fastest.
         file: keep the bytes in this file instead of memory, for lists larger than that. It is not
-            removed.
+            removed. It is written beside a file of that name and then put in its place: a list that
+            was made of the former one stays as it is, in every process that has it.
 
     Raises:
         TypeError: a record cannot be packed; says which.
+        OSError: there is no room, or the file cannot be replaced.
     """
 
-    def __init__(self, items: Iterable[T], *, file: str | None = None) -> None:
+    def __init__(self, items: Iterable[T], *, file: str | os.PathLike[str] | None = None) -> None:
         ends = array.array("Q", [0])
         self._attach(SharedBytes(_parts(items, ends), file))
 
