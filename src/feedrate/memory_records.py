@@ -43,7 +43,8 @@ class ProcessReading(msgspec.Struct, frozen=True, kw_only=True):
     ``swapped`` are anonymous bytes that lie in swap (Swap of smaps_rollup): a leak goes on there.
     ``virtual`` is the address space (VMS), most of which takes no memory; ``shmem`` what it maps of
     shared memory, shared or not (RssShmem of status). A quick reading has no more of ``memory``
-    than ``rss`` and ``anonymous``.
+    than ``rss`` and ``anonymous``. ``program`` is the name of what it runs where that is another
+    program than a worker's, as "wandb-core" or "ffmpeg".
     """
 
     pid: int
@@ -53,10 +54,11 @@ class ProcessReading(msgspec.Struct, frozen=True, kw_only=True):
     shmem: int | None = None
     descriptors: int | None = None
     threads: int | None = None
+    program: str | None = None
 
 
 class DeviceReading(msgspec.Struct, frozen=True, kw_only=True):
-    """torch's memory on an accelerator: what tensors hold, and what its cache keeps in all.
+    """torch's memory on all accelerators: what tensors hold, and what its caches keep in all.
 
     ``pinned`` is what torch's cache of page-locked host memory holds, ``None`` where it does not
     tell.
@@ -73,9 +75,9 @@ class MemoryLook(msgspec.Struct, frozen=True, kw_only=True):
     ``epoch`` counts from 0. ``phase`` is the share of that epoch's batches that the loop had taken,
     0 to 1: looks at the same phase of different epochs can be compared. ``items`` counts all that
     the loop had taken by then. ``workers`` are those of the watched loader, ``others`` what else
-    the main process has started: workers of other loaders, or of iterators that are kept.
-    ``shm_bytes`` and ``shm_files`` are of ``/dev/shm`` as a whole, ``shm_named`` what those files
-    take: what has no name any more, as batches on their way, is not among it.
+    the main process has started: workers of other loaders, or of iterators that are kept, and other
+    programs. ``shm_bytes`` and ``shm_files`` are of ``/dev/shm`` as a whole, ``shm_named`` what the
+    user's files there take: what has no name any more, as batches on their way, is not among it.
     ``page_cache`` is the machine's (Cached of ``/proc/meminfo``), ``available`` its MemAvailable.
     """
 
@@ -188,7 +190,8 @@ class MemoryWatch(msgspec.Struct, frozen=True, kw_only=True):
     ``causes`` are what the second pass found of each process that grows, ``objects`` the Python
     objects that grow in it, those that take most first. ``carried`` is what the tensors of batches
     take along from workers, ``indices`` the longest list that the sampler holds, each ``None``
-    where there is nothing of the kind.
+    where there is nothing of the kind. ``readable`` is the size of the Python objects that forked
+    workers may read, in bytes: the dataset's and its module's; ``None`` where it is not known.
     """
 
     looks: tuple[MemoryLook, ...]
@@ -202,6 +205,7 @@ class MemoryWatch(msgspec.Struct, frozen=True, kw_only=True):
     objects: tuple[Cause, ...] = ()
     carried: BatchCarried | None = None
     indices: IndexList | None = None
+    readable: int | None = None
     seconds: float = 0.0
     spent_seconds: float = 0.0
     rested_epochs: int = 0

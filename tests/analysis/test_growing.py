@@ -14,7 +14,16 @@ from watch_builder import GIB, MIB, make_watch, rising
 
 from feedrate.analysis.growing import everything
 from feedrate.analysis.grown import Grown
-from feedrate.memory_records import Cause, DeviceReading, GrowthCause, MemoryRoom, MemoryWatch
+from feedrate.memory_records import (
+    Cause,
+    DeviceReading,
+    GrowthCause,
+    MemoryLook,
+    MemoryReading,
+    MemoryRoom,
+    MemoryWatch,
+    ProcessReading,
+)
 
 
 def growing(watch: MemoryWatch) -> dict[str, Grown]:
@@ -126,6 +135,19 @@ def test_a_filled_cache_is_told_also_when_it_is_full(count: int, epochs: int) ->
     assert found.growth.curve.final == pytest.approx(455 * MIB, rel=0.02)  # with 300 inherited
 
 
+def test_a_cache_is_told_by_its_first_epochs_whatever_comes_later() -> None:
+    """The ends of epochs of two workers that fill 2 MiB each, as seen on a loaded machine."""
+    seen = (296712, 297767, 298326, 298602, 298766, 298848, 298914, 298961, 298985, 299028,
+            299035, 299039, 299047, 299096, 299108, 299108, 299108, 299110, 299110)  # fmt: skip
+    watch = make_watch(
+        epochs=len(seen), phases=1, worker=lambda time: seen[max(0, math.ceil(time) - 1)] * 1000,
+        dataset_length=1000,
+    )  # fmt: skip
+    ends = tuple(look for look in watch.looks if look.phase == 1.0)
+    (found,) = growing(msgspec.structs.replace(watch, looks=ends)).values()
+    assert found.code == "memory.dataset_cache_growth"
+
+
 def test_a_rise_like_it_of_a_few_bytes_an_item_is_no_cache() -> None:
     watch = make_watch(epochs=14, worker=filling(2 * MIB, 2), dataset_length=100_000)
     assert growing(watch) == {}
@@ -186,6 +208,48 @@ def test_batches_of_others_on_the_machine_are_no_files_that_pile_up() -> None:
     assert found.per_epoch == pytest.approx(3 * MIB)
 
 
+def mapping(watch: MemoryWatch, mapped: Callable[[float], float]) -> MemoryWatch:
+    """Let each worker map so much of shared memory."""
+
+    def reading(look: MemoryLook, worker: ProcessReading) -> ProcessReading:
+        return msgspec.structs.replace(worker, shmem=round(mapped(look.items / 1000)))
+
+    looks = [
+        msgspec.structs.replace(look, workers=tuple(reading(look, each) for each in look.workers))
+        for look in watch.looks
+    ]
+    return msgspec.structs.replace(watch, looks=tuple(looks))
+
+
+@pytest.mark.parametrize(
+    ("mapped", "which"),
+    [
+        (lambda _: 5 * MIB, " that no process of this run has mapped"),
+        (rising(10 * MIB), " that workers have mapped"),
+        (rising(8 * MIB), " that workers have mapped"),
+        # batches on their way, by as much as the files have grown: they may hide whose those are
+        (lambda time: 150 * MIB * (round(9 * time) % 2), ""),
+    ],
+)
+def test_who_has_the_files_mapped_that_pile_up(
+    mapped: Callable[[float], float], which: str
+) -> None:
+    (found,) = growing(mapping(make_watch(shm=rising(20 * MIB)), mapped)).values()
+    assert (found.code, found.which) == ("memory.shm_growth", which)
+
+
+def test_where_the_platform_does_not_tell_nobody_is_said_to_map_them_or_not() -> None:
+    watch = make_watch(shm=rising(20 * MIB))
+    looks = [
+        msgspec.structs.replace(
+            look, main=msgspec.structs.replace(look.main, memory=MemoryReading(rss=300 * MIB))
+        )
+        for look in watch.looks
+    ]
+    (found,) = growing(msgspec.structs.replace(watch, looks=tuple(looks))).values()
+    assert (found.code, found.which) == ("memory.shm_growth", "")
+
+
 def test_the_line_that_opens_files_is_told_with_them_and_once() -> None:
     opened = GrowthCause(process="worker", grown=10, traced=9, file="data.py", line=7)
     watch = make_watch(
@@ -234,6 +298,20 @@ def test_what_open_files_take_is_told_once() -> None:
     assert set(growing(watch)) == {"memory.fd_growth_worker"}
     watch = make_watch(worker_descriptors=rising(20, 10), worker=rising(MIB, 100 * MIB))
     assert set(growing(watch)) == {"memory.fd_growth_worker", "memory.worker_growth"}
+
+
+def test_what_other_objects_explain_is_no_matter_of_open_files() -> None:
+    """Graphs that are kept hold batches, which hold descriptors."""
+    graph = Cause(process="main", file="train.py", line=7, bytes_per_epoch=0.7 * MIB)
+    few = Cause(process="main", file="train.py", line=7, bytes_per_epoch=0.1 * MIB)
+    in_worker = msgspec.structs.replace(graph, process="worker 0")
+    opening = {"main_descriptors": rising(200, 10), "main": rising(MIB, 100 * MIB)}
+    both = {"memory.fd_growth_main", "memory.main_step_growth"}
+    assert set(growing(make_watch(**opening, objects=(graph,)))) == both
+    assert set(growing(make_watch(**opening, objects=(few,)))) == {"memory.fd_growth_main"}
+    assert set(growing(make_watch(**opening, objects=(in_worker,)))) == {"memory.fd_growth_main"}
+    files = msgspec.structs.replace(graph, count=200.0)
+    assert set(growing(make_watch(**opening, objects=(files,)))) == {"memory.fd_growth_main"}
 
 
 def test_swapped_memory_counts() -> None:

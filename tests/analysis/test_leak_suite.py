@@ -125,6 +125,28 @@ def test_idle_workers_that_hold_little_or_belong_to_nobody_are_no_finding() -> N
     assert "memory.idle_workers" not in codes(suite(with_others(watch, GIB)))
 
 
+def test_no_other_processes_are_told_as_workers_of_a_loader() -> None:
+    """A pool of torch.compile's, and what the program forked itself."""
+    held = MemoryReading(rss=GIB, uss=50 * MIB)
+    idle = [ProcessReading(pid=pid, memory=held) for pid in (901, 902)]
+    pool = [
+        ProcessReading(pid=pid, memory=MemoryReading(rss=GIB, uss=GIB), program="compile_worker")
+        for pid in range(910, 942)
+    ]
+    forked = ProcessReading(pid=950, memory=MemoryReading(rss=GIB))
+
+    def among(*others: ProcessReading) -> dict[str, Finding]:
+        watch = make_watch(epochs=12)
+        looks = [msgspec.structs.replace(look, others=others) for look in watch.looks]
+        watch = msgspec.structs.replace(watch, looks=tuple(looks))
+        return codes(suite(watch, loaders=(use(), KEPT)))
+
+    title = among(*idle, *pool, forked)["memory.idle_workers"].title
+    assert title.startswith("2 workers of another loader")
+    assert "100 MiB" in title
+    assert "memory.idle_workers" not in among(*pool)
+
+
 def test_what_idle_workers_hold_is_told_by_the_looks_that_went_so_deep() -> None:
     watch = with_others(make_watch(epochs=12), 50 * MIB)
     shallow = ProcessReading(pid=901, memory=MemoryReading(rss=GIB))

@@ -81,6 +81,15 @@ def test_no_known_limit() -> None:
     assert "with no end in sight" in finding.title
 
 
+def test_files_that_pile_up_are_told_with_whose_they_may_be() -> None:
+    finding = one(make_watch(shm=rising(20 * MIB)), "memory.shm_growth")
+    assert finding.title.startswith(
+        "Files in /dev/shm that no process of this run has mapped pile up by 20.0 MiB an epoch"
+    )
+    assert finding.title.endswith("what other programs of this user leave there counts too.")
+    assert finding.severity == "warning"
+
+
 def test_growth_that_is_given_back() -> None:
     watch = make_watch(persistent=False, worker=rising(40 * MIB))
     finding = one(watch, "memory.worker_growth")

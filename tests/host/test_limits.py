@@ -262,6 +262,16 @@ def test_what_files_take_is_told_of_those_that_have_a_name(tmp_path: Path) -> No
     assert shm_named(str(tmp_path / "missing")) is None
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no users by number")
+def test_files_of_other_users_are_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "torch_1_2_3").write_bytes(bytes(100_000))
+    assert (shm_named(str(tmp_path)) or 0) >= 100_000
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert shm_named(str(tmp_path)) == 0
+
+
 def test_shm_space(monkeypatch: pytest.MonkeyPatch) -> None:
     def statvfs(path: str) -> types.SimpleNamespace:
         if path != "/dev/shm":

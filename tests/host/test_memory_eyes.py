@@ -194,3 +194,33 @@ def test_processes_of_others_that_stay_are_looked_into_once() -> None:
     looks = [sight.look(at=0.0, epoch=0, items=0, own=(2,), whole=False) for _ in range(4)]
     seen = [[each.memory.uss is not None for each in look.others] for look in looks if look]
     assert seen == [[False, False], [True, False], [False, True], [False, False]]
+
+
+def test_where_pages_may_not_be_read_whole_looks_tell_the_counters_as_quick_ones_do() -> None:
+    reader = tree()
+    for pid in (1, 2, 3, 4):
+        del reader.files[f"/proc/{pid}/smaps_rollup"]
+    sight = eyes(reader)
+    looks = [sight.look(at=0.0, epoch=0, items=0, own=None, whole=deep) for deep in (True, False)]
+    processes = [(look.main, *look.workers) for look in looks if look]
+    whole, quick = ([(each.memory, each.swapped) for each in every] for every in processes)
+    assert whole == quick
+    assert [memory.anonymous for memory, _ in whole] == [n * 1024 for n in (1000, 200, 300, 400)]
+
+
+POOL = "/env/bin/python\0/torch/_inductor/compile_worker/__main__.py\0--workers=32\0"
+
+
+def test_other_programs_are_told_by_name_and_not_looked_into() -> None:
+    reader = tree()
+    reader.files["/proc/3/cmdline"] = POOL
+    sight = eyes(reader)
+    looks = [sight.look(at=0.0, epoch=0, items=0, own=(2,), whole=False) for _ in range(3)]
+    seen = [
+        [(each.pid, each.program, each.memory.uss is not None) for each in look.others]
+        for look in looks
+        if look
+    ]
+    pool = (3, "compile_worker", False)
+    assert seen == [[pool, (4, None, False)], [pool, (4, None, True)], [pool, (4, None, False)]]
+    assert all(each.program is None for look in looks if look for each in look.workers)

@@ -17,7 +17,9 @@ from feedrate.host.processes import (
     find_workers,
     is_alive,
     list_descendants,
+    parse_program,
     parse_stat,
+    program_of,
     select_workers,
 )
 
@@ -71,6 +73,38 @@ def test_helpers_are_no_workers() -> None:
 def test_workers_of_the_fork_server_carry_its_command_line() -> None:
     listed = [Process(B, A, SERVER), Process(C, B, SERVER), Process(D, B, SERVER)]
     assert select_workers(Process(A, 1, TRAIN), listed) == (C, D)
+
+
+@pytest.mark.parametrize("command", [TRAIN, SPAWNED, SERVER])
+def test_what_may_be_a_worker_is_no_other_program(command: str) -> None:
+    reader = FakeReader(process(A, f"{B} ") | process(B, command=command))
+    assert program_of(reader, B, A) is None
+
+
+def test_a_command_line_that_may_not_be_read_may_be_a_workers() -> None:
+    assert program_of(FakeReader(process(A)), B, A) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("/usr/bin/ffmpeg -i x.mp4", "ffmpeg"),
+        ("wandb-core --port-filename /tmp/x --pid 7", "wandb-core"),
+        ("/env/bin/python /torch/_inductor/compile_worker/__main__.py --pool", "compile_worker"),
+        ("/env/bin/python3.11 -u /work/serve.py --port 1", "serve.py"),
+        ("python -m tensorboard.main --logdir .", "tensorboard.main"),
+        ("python -c import_time", "python"),
+        ("python", "python"),
+    ],
+)
+def test_other_programs_have_a_short_name(command: str, name: str) -> None:
+    assert parse_program(command) == name
+    reader = FakeReader(process(A, f"{B} ") | process(B, command=command))
+    assert program_of(reader, B, A) == name
+
+
+def test_a_blank_command_line_is_no_name() -> None:
+    assert parse_program(" ") == "?"
 
 
 def test_descendants_through_every_thread() -> None:

@@ -68,7 +68,7 @@ def worker_count(look: MemoryLook) -> float | None:
 
 
 def shm_bytes(look: MemoryLook) -> float | None:
-    """Return what the files in ``/dev/shm`` take; where that was not read, all that it holds.
+    """Return what the user's files in ``/dev/shm`` take; where that was not read, all it holds.
 
     Batches on their way have no name there: those of this loop, and of others on the machine, come
     and go by many mebibytes.

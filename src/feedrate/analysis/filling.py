@@ -10,6 +10,8 @@ from feedrate.memory_records import MemoryWatch
 _CACHE_RATIO = 0.12
 _CACHE_ITEM = 1024.0
 """A cache is one that keeps a kibibyte or more of each item."""
+_FULL = 4
+"""After so many epochs for each worker all but a fiftieth is there: what comes later is noise."""
 
 
 def filling_cache(watch: MemoryWatch) -> Levelling | None:
@@ -21,7 +23,7 @@ def filling_cache(watch: MemoryWatch) -> Levelling | None:
     early, count = early_series(watch, of_workers(private)), watch.num_workers
     if early is None or count < 2 or not watch.dataset_length:
         return None
-    values = early.values
+    values = early.values[: _FULL * count + 2]
     curve = levelling(values[1:])
     if curve is None:
         return None

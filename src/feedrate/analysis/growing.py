@@ -6,6 +6,7 @@ process keeps also fill ``/dev/shm``, and the device's cache reserves what tenso
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import msgspec
@@ -15,17 +16,20 @@ from feedrate.analysis.figures import of_main, of_workers
 from feedrate.analysis.filling import filling_cache
 from feedrate.analysis.forecast import forecast
 from feedrate.analysis.grown import Grown, of_bytes, of_counts
+from feedrate.analysis.mapped import MOST_OF_IT, who_maps
 from feedrate.analysis.opened import increasing, is_same_line
+from feedrate.analysis.others import of_others, staying
 from feedrate.analysis.stats import Interval
 from feedrate.memory_records import GrowthCause, MemoryWatch
 
-_MOST_OF_IT = 0.5
 _PYTHONS = 0.2
 """Python's allocations explain less than this share of a growth in C."""
 _OPEN_FILE = 16 * 1024
 """An open file takes a few kibibytes of memory: its object and its buffer."""
 
-_NEED_A_CAUSE = frozenset({"memory.main_step_growth", "memory.worker_growth"})
+_NEED_A_CAUSE = frozenset(
+    {"memory.main_step_growth", "memory.worker_growth", "memory.other_process_growth"}
+)
 """Where these level off, and nothing tells what grows, it is as likely a warm-up."""
 
 Limit = tuple[str, int | None]
@@ -36,13 +40,22 @@ def everything(watch: MemoryWatch) -> tuple[Grown, ...]:
     """Return each figure that could be read, growing or not."""
     found = [
         each
-        for look_at in (_main, _workers, _kept_batches, _descriptors, _processes, _shm, _device)
+        for look_at in (
+            _main,
+            _workers,
+            _others,
+            _kept_batches,
+            _descriptors,
+            _processes,
+            _shm,
+            _device,
+        )
         for each in look_at(watch)
     ]
-    return tuple(each for each in found if not _is_of_open_files(each, found))
+    return tuple(each for each in found if not _is_of_open_files(watch, each, found))
 
 
-def _is_of_open_files(made: Grown, among: Iterable[Grown]) -> bool:
+def _is_of_open_files(watch: MemoryWatch, made: Grown, among: Iterable[Grown]) -> bool:
     """Tell whether a process grows by no more than what the files take that it leaves open."""
     opening = {
         "memory.main_step_growth": "memory.fd_growth_main",
@@ -51,9 +64,22 @@ def _is_of_open_files(made: Grown, among: Iterable[Grown]) -> bool:
     return any(
         made.growth.slope <= _OPEN_FILE * other.growth.slope
         and (made.cause is None or is_same_line(made.cause, other.cause))
+        and not _has_more(watch, made, other.cause)
         for other in among
-        if made.is_growing and other.code == opening.get(made.code)
+        if made.is_growing and (other.code, other.which) == (opening.get(made.code), made.which)
     )
+
+
+def _has_more(watch: MemoryWatch, made: Grown, opener: GrowthCause | None) -> bool:
+    """Tell whether other objects than those that hold files are most of a process's growth."""
+    process = "main" if made.code == "memory.main_step_growth" else "worker 0"
+    others = sum(
+        each.bytes_per_epoch
+        for each in watch.objects
+        if each.process == process
+        and (opener is None or (each.file, each.line) != (opener.file, opener.line))
+    )
+    return others * max(1, made.processes) > MOST_OF_IT * (made.per_epoch or math.inf)
 
 
 def _main(watch: MemoryWatch) -> list[Grown]:
@@ -87,6 +113,31 @@ def _workers(watch: MemoryWatch) -> list[Grown]:
     return _coded(watch, made, code, _memory(watch))
 
 
+def _others(watch: MemoryWatch) -> list[Grown]:
+    """Return what other processes hold that stay: workers of other loaders, other programs."""
+    found = []
+    for program, pids in staying(watch).items():
+        count, whose = len(pids), program or "a worker of another loader"
+        held = of_others(figures.private, pids)
+        name = f"memory of {whose}"
+        memory = of_bytes(watch, name, held, watch.room.memory, processes=count)
+        if program is not None:
+            # A program goes up and down as it likes: no verdict waits until that is known.
+            code = "memory.other_process_growth"
+            found += [each for each in _coded(watch, memory, code, _memory(watch)) if each.code]
+            continue
+        opened = of_others(figures.descriptors, pids)
+        files = of_counts(watch, f"descriptors of {whose}", opened, processes=count)
+        found += _coded(watch, _of_another(memory), "memory.worker_growth", _memory(watch))
+        limit = _descriptors_left(files, watch.room.worker_descriptors)
+        found += _coded(watch, _of_another(files), "memory.fd_growth_worker", limit, each=True)
+    return found
+
+
+def _of_another(made: Grown | None) -> Grown | None:
+    return None if made is None else msgspec.structs.replace(made, which=" of another loader")
+
+
 def _kept_batches(watch: MemoryWatch) -> list[Grown]:
     figure = of_main(figures.shared_memory)
     name = "shared memory that the main process holds"
@@ -108,12 +159,16 @@ def _descriptors(watch: MemoryWatch) -> list[Grown]:
 
 def _of_each(watch: MemoryWatch, made: Grown | None, code: str, limit: int | None) -> list[Grown]:
     """Return the figure that has a limit of its own in each process."""
-    left = None if limit is None or made is None else limit - round(made.series.values[-1])
     if made is not None and made.is_growing:
         process = "main" if code == "memory.fd_growth_main" else "worker 0"
         each_epoch = (made.per_epoch or 0.0) / max(1, made.processes)
         made = msgspec.structs.replace(made, cause=increasing(watch, process, each_epoch))
-    return _coded(watch, made, code, ("descriptors", left), each=True)
+    return _coded(watch, made, code, _descriptors_left(made, limit), each=True)
+
+
+def _descriptors_left(made: Grown | None, limit: int | None) -> Limit:
+    left = None if limit is None or made is None else limit - round(made.series.values[-1])
+    return ("descriptors", left)
 
 
 def _processes(watch: MemoryWatch) -> list[Grown]:
@@ -126,8 +181,10 @@ def _shm(watch: MemoryWatch) -> list[Grown]:
     kept = of_bytes(watch, "", of_main(figures.shared_memory), watch.room.memory)
     # What the main process maps is batches that it keeps, told as that.
     kept_rate = kept.growth.slope if kept is not None and kept.is_growing else 0.0
-    if made is not None and 0 < _MOST_OF_IT * made.growth.slope <= kept_rate:
+    if made is not None and 0 < MOST_OF_IT * made.growth.slope <= kept_rate:
         made = None
+    if made is not None and made.is_growing:
+        made = msgspec.structs.replace(made, which=who_maps(watch, made))
     return _coded(watch, made, "memory.shm_growth", ("/dev/shm", watch.room.shm))
 
 
@@ -169,9 +226,9 @@ def _code_of(cause: GrowthCause | None, otherwise: str) -> str:
     """Return the kind that the second pass tells, or the one that the process tells."""
     if cause is None or cause.grown <= 0:
         return otherwise
-    if cause.collected >= _MOST_OF_IT * cause.grown:
+    if cause.collected >= MOST_OF_IT * cause.grown:
         return "memory.cycles"
-    if cause.trimmed >= _MOST_OF_IT * cause.grown:
+    if cause.trimmed >= MOST_OF_IT * cause.grown:
         return "memory.allocator_pages"
     if cause.traced < _PYTHONS * cause.grown:
         return "memory.native_growth"

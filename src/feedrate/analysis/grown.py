@@ -23,7 +23,8 @@ class Grown(msgspec.Struct, frozen=True, kw_only=True):
     """One figure, and whether it grows.
 
     Attributes:
-        figure: its name in words; ``unit`` is "bytes" or "count".
+        figure: its name in words; ``unit`` is "bytes" or "count". ``which`` is put behind the name
+            of its kind where that has to be told apart, as " of another loader".
         code: the kind, where it grows or levels off; "" else.
         series: the values behind the verdict, and ``growth`` the verdict, per value.
         processes: how many processes it is the mean of.
@@ -47,6 +48,7 @@ class Grown(msgspec.Struct, frozen=True, kw_only=True):
     within_epoch: bool = False
     cause: GrowthCause | None = None
     forecast: Forecast | None = None
+    which: str = ""
 
     @property
     def is_growing(self) -> bool:
@@ -62,19 +64,28 @@ def of_bytes(
     *,
     cause: GrowthCause | None = None,
     in_workers: bool = False,
+    processes: int = 1,
 ) -> Grown | None:
     """Return a figure of bytes with its verdict, ``None`` where no look tells it.
 
-    ``left`` is what remains until a limit, and ``cause`` what the second pass found.
+    ``left`` is what remains until a limit, and ``cause`` what the second pass found. It is the mean
+    of the watched loader's workers or of so many ``processes``.
     """
-    return _judged(watch, name, "bytes", figure, Scale.of_bytes, left, in_workers, cause)
+    scale = Scale.of_bytes
+    return _judged(watch, name, "bytes", figure, scale, left, in_workers, cause, processes)
 
 
 def of_counts(
-    watch: MemoryWatch, name: str, figure: Figure, *, in_workers: bool = False
+    watch: MemoryWatch,
+    name: str,
+    figure: Figure,
+    *,
+    in_workers: bool = False,
+    processes: int = 1,
 ) -> Grown | None:
     """Return the same of descriptors or processes."""
-    return _judged(watch, name, "count", figure, Scale.of_counts, None, in_workers, None)
+    scale = Scale.of_counts
+    return _judged(watch, name, "count", figure, scale, None, in_workers, None, processes)
 
 
 def _judged(
@@ -86,6 +97,7 @@ def _judged(
     left: int | None,
     in_workers: bool,
     cause: GrowthCause | None,
+    processes: int,
 ) -> Grown | None:
     within = in_workers and not workers_stay(watch)
     made = life_series(watch, figure) if within else series(watch, figure)
@@ -96,7 +108,9 @@ def _judged(
         return _untold(watch, name, unit)
     if made is None:
         return None
-    count = max((len(look.workers) for look in watch.looks), default=0) if in_workers else 1
+    count = processes
+    if in_workers:
+        count = max((len(look.workers) for look in watch.looks), default=0)
     an_epoch = epoch_items(watch)
     scale = scale_of(made.items * made.cut, max(1, count))
     scale = msgspec.structs.replace(scale, matters=scale.matters / made.cut)

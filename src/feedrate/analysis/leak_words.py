@@ -12,8 +12,9 @@ from feedrate.analysis.wording import workers
 class Words(msgspec.Struct, frozen=True, kw_only=True):
     """The title's ``begin``, before the rate, and its ``end``, after it; and the remedy.
 
-    In ``begin`` stand {figure} for what grows and {workers} for "2 workers". ``at_line`` is the
-    remedy where the line is known, if that is another one.
+    In ``begin`` stand {figure} for what grows, {workers} for "2 workers" and {which} for what tells
+    it apart from others of its kind. ``at_line`` is the remedy where the line is known, if that is
+    another one.
     """
 
     begin: str
@@ -36,10 +37,15 @@ WORDS: dict[str, Words] = {
         "share_memory_(), a memory-mapped file, or feedrate.SharedList.",
     ),
     "memory.worker_growth": Words(
-        begin="memory of {workers} grows",
+        begin="memory of {workers}{which} grows",
         end="Something that lives as long as the worker keeps it: a list, a dict, a global.",
         remedy="Bound what the dataset, its transforms and the collate function keep between "
         "items.",
+    ),
+    "memory.other_process_growth": Words(
+        begin="the {figure} grows",
+        end="That is another program that this one has started, and no worker of a loader.",
+        remedy="Bound what that program keeps, or end it and start it anew now and then.",
     ),
     "memory.native_growth": Words(
         begin="the {figure} grows outside Python objects",
@@ -61,7 +67,7 @@ WORDS: dict[str, Words] = {
         "flatter.",
     ),
     "memory.fd_growth_worker": Words(
-        begin="open files of a worker grow",
+        begin="open files of a worker{which} grow",
         end="Something opened in __getitem__ is never closed.",
         remedy="Open files with a with statement, or keep a bounded pool of handles.",
     ),
@@ -71,8 +77,9 @@ WORDS: dict[str, Words] = {
         remedy="Close what the loop opens; keep numbers or clones of batches, not batches.",
     ),
     "memory.shm_growth": Words(
-        begin="files in /dev/shm pile up",
-        end="No process of this run has them mapped.",
+        begin="files in /dev/shm{which} pile up",
+        end="They stay until they are unlinked; what other programs of this user leave there "
+        "counts too.",
         remedy="Unlink shared memory when its last user is done; end workers by their loader, "
         "not by a signal.",
     ),
@@ -117,7 +124,9 @@ ONE_PROCESS = (
 
 def begin(made: Grown) -> str:
     """Return the begin of a growing figure's title."""
-    return WORDS[made.code].begin.format(figure=made.figure, workers=workers(made.processes))
+    return WORDS[made.code].begin.format(
+        figure=made.figure, workers=workers(made.processes), which=made.which
+    )
 
 
 def amount(value: float, unit: str) -> str:

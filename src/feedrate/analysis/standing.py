@@ -58,7 +58,8 @@ def _idle(run: Run, watch: MemoryWatch) -> Finding | None:
     if not watch.looks or not kept:
         return None
     before = {each.pid for look in watch.looks[:-1] for each in look.others}
-    idle = [each.pid for each in watch.looks[-1].others if each.pid in before]
+    last = watch.looks[-1].others
+    idle = [each.pid for each in last if each.pid in before and each.program is None]
     own = {
         each.pid: each.memory.uss
         for look in watch.looks
@@ -67,7 +68,9 @@ def _idle(run: Run, watch: MemoryWatch) -> Finding | None:
     }
     if not own:
         return None
-    held = round(statistics.mean(own.values()) * len(idle))  # not each may have been looked into
+    # The program may have forked others that look like workers.
+    count = min(len(idle), sum(each.facts.num_workers for each in kept))
+    held = round(statistics.mean(own.values()) * count)  # not each may have been looked into
     if held < _IDLE:
         return None
     place = kept[0]
@@ -75,10 +78,10 @@ def _idle(run: Run, watch: MemoryWatch) -> Finding | None:
     return Finding(
         code="memory.idle_workers",
         severity="warning",
-        title=f"{workers(len(idle))} of another loader{where} stay alive while this one trains, as "
+        title=f"{workers(count)} of another loader{where} stay alive while this one trains, as "
         f"after a validation with persistent_workers: they hold {units.size(held)} of their own.",
         evidence=(
-            figure("idle workers", len(idle), ""),
+            figure("idle workers", count, ""),
             figure("their own memory (USS)", held, "bytes"),
         ),
         remedy="Set persistent_workers=False for the validation loader, or give it fewer workers.",

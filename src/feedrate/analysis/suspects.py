@@ -32,7 +32,8 @@ def suspects(watch: MemoryWatch) -> tuple[Suspect, ...]:
     """Return the processes that grow in a way that Python objects may explain, each once."""
     found: dict[str, Suspect] = {}
     for each in everything(watch) if watch.looks else ():
-        process = _OF_PYTHON.get(each.code) if each.is_growing else None
+        # The second pass looks into the watched loader's workers, and not into another one's.
+        process = _OF_PYTHON.get(each.code) if each.is_growing and not each.which else None
         if process is not None:
             rate = each.per_item if each.growth.verdict == "grows" else 0.0
             expected = rate if each.unit == "bytes" else None

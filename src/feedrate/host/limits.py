@@ -143,15 +143,20 @@ def shm_space(path: str = "/dev/shm") -> ShmSpace | None:
 
 
 def shm_named(path: str = "/dev/shm") -> int | None:
-    """Return the bytes of all files that have a name there, ``None`` where that cannot be read."""
+    """Return the bytes of this user's files that have a name there.
+
+    Those of others on the machine are no run's of this user. ``None`` where it cannot be read.
+    """
+    # getattr: Windows has no such folder, no users by number and no blocks.
+    user = getattr(os, "geteuid", lambda: 0)()
     total = 0
     try:
         with os.scandir(path) as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):  # gone by now
                     found = entry.stat(follow_symlinks=False)
-                    # Windows has no such folder, and no blocks.
-                    total += 512 * getattr(found, "st_blocks", 0)
+                    if found.st_uid == user:
+                        total += 512 * getattr(found, "st_blocks", 0)
     except OSError:
         return None
     return total

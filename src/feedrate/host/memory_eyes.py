@@ -12,10 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 
+import msgspec
+
 from feedrate.host.files import ProcReader, SystemReader
 from feedrate.host.limits import ShmSpace, memory_limits, shm_named, shm_space
 from feedrate.host.memory import memory_of, parse_sizes
-from feedrate.host.processes import find_workers, is_alive
+from feedrate.host.processes import find_workers, is_alive, program_of
 from feedrate.memory_records import (
     DeviceReading,
     MemoryLook,
@@ -38,7 +40,7 @@ class MemoryEyes:
     Args:
         pid: the main process.
         reader: the source of ``/proc``; where it has no such file, psutil answers, with RSS only.
-        shm: says what ``/dev/shm`` holds, and ``named`` what its files take.
+        shm: says what ``/dev/shm`` holds, and ``named`` what the user's files there take.
     """
 
     def __init__(
@@ -53,7 +55,7 @@ class MemoryEyes:
         self._shm = shm
         self._named = named
         self._limits: dict[int, int | None] = {}
-        self._others: set[int] = set()
+        self._programs: dict[int, str | None] = {}
         self._idle: set[int] = set()
         self._are_counters_exact = True
         self._is_checked = not _may_count_roughly(self._reader.read(_RELEASE) or "")
@@ -74,8 +76,8 @@ class MemoryEyes:
         ``own`` are the pids of the watched loader's workers; all are where it is ``None``. A
         ``whole`` look costs some milliseconds for each process, more where more memory is mapped;
         with ``one_worker`` it is whole for the first of the loader's workers alone. A look that is
-        neither leaves the machine's figures out. Processes that are not the loader's are looked
-        into once where they stay, a few of them.
+        neither leaves the machine's figures out. Workers that are not the loader's are looked into
+        once where they stay, a few of them.
         """
         whole = whole or not self._are_counters_exact
         is_there = is_alive(self._reader, self._pid)
@@ -87,7 +89,8 @@ class MemoryEyes:
         known = frozenset(own or ())
         pids = find_workers(self._reader, self._pid, known)
         looked_into = [pid for pid in (pids if own is None else own) if pid in pids][:one_worker]
-        looked_into += self._newly_idle([pid for pid in pids if own is not None and pid not in own])
+        stayed = self._take_note([pid for pid in pids if own is not None and pid not in own])
+        looked_into += self._newly_idle(stayed)
         found = [
             reading
             for pid in pids
@@ -105,7 +108,11 @@ class MemoryEyes:
             items=items,
             main=main,
             workers=tuple(each for each, mine in zip(found, is_own, strict=True) if mine),
-            others=tuple(each for each, mine in zip(found, is_own, strict=True) if not mine),
+            others=tuple(
+                msgspec.structs.replace(each, program=self._programs.get(each.pid))
+                for each, mine in zip(found, is_own, strict=True)
+                if not mine
+            ),
             shm_bytes=None if space is None else space.total - space.free,
             shm_files=None if files is None else len(files),
             shm_named=self._named(),
@@ -128,13 +135,22 @@ class MemoryEyes:
             worker_descriptors=min((each for each in workers if each is not None), default=None),
         )
 
-    def _newly_idle(self, others: list[int]) -> list[int]:
-        """Return one that was there before and was not looked into: what it holds stands still.
+    def _take_note(self, others: list[int]) -> frozenset[int]:
+        """Learn what programs other processes run; return those that were there before."""
+        known = self._programs
+        self._programs = {
+            pid: known[pid] if pid in known else program_of(self._reader, pid, self._pid)
+            for pid in others
+        }
+        return frozenset(known) & frozenset(others)
+
+    def _newly_idle(self, stayed: Collection[int]) -> list[int]:
+        """Return a worker that stayed and was not looked into: what it holds stands still.
 
         Of a few in all, for it takes as long as a worker of the loader's own.
         """
-        idle = [pid for pid in others if pid in self._others and pid not in self._idle]
-        self._others |= set(others)
+        workers = (pid for pid in self._programs if self._programs[pid] is None)
+        idle = [pid for pid in workers if pid in stayed and pid not in self._idle]
         chosen = idle[:1] if len(self._idle) < _MOST_IDLE else []
         self._idle |= set(chosen)
         return chosen
@@ -144,15 +160,14 @@ class MemoryEyes:
         if "\nState:\tZ" in text:
             return None
         counters = _counters(text)
-        anonymous = counters.get("RssAnon")
-        memory: MemoryReading | None = None
-        swapped = counters.get("VmSwap", 0)
-        if not whole and anonymous is not None and "VmRSS" in counters:
-            memory = MemoryReading(rss=counters["VmRSS"], anonymous=anonymous)
-        elif (reading := memory_of(self._reader, pid)) is not None:
-            memory, swapped = reading
-            if pid == self._pid and anonymous is not None and memory.anonymous is not None:
-                self._are_counters_exact &= abs(memory.anonymous - anonymous) <= _EXACT
+        memory, swapped = _of_counters(counters)
+        if whole or memory is None:
+            reading = memory_of(self._reader, pid)
+            # where the pages may not be read there are the counters, as in quick looks
+            if reading is not None and (memory is None or reading[0].anonymous is not None):
+                if pid == self._pid:
+                    self._are_counters_exact &= _agree(reading[0], memory)
+                memory, swapped = reading
         if memory is None:
             return None
         names = self._reader.listdir(f"/proc/{pid}/fd")
@@ -193,6 +208,20 @@ def _counters(text: str) -> dict[str, int]:
             if number.isdigit():
                 found[name] = int(number) * 1024
     return found
+
+
+def _of_counters(counters: dict[str, int]) -> tuple[MemoryReading | None, int]:
+    """Return what the counters tell of a process's memory, and its bytes in swap."""
+    swapped = counters.get("VmSwap", 0)
+    if "VmRSS" not in counters or "RssAnon" not in counters:
+        return None, swapped
+    return MemoryReading(rss=counters["VmRSS"], anonymous=counters["RssAnon"]), swapped
+
+
+def _agree(pages: MemoryReading, counted: MemoryReading | None) -> bool:
+    if counted is None or pages.anonymous is None or counted.anonymous is None:
+        return True
+    return abs(pages.anonymous - counted.anonymous) <= _EXACT
 
 
 def parse_threads(text: str) -> int | None:

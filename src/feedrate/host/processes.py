@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from pathlib import PurePath
 
 import psutil
 
 from feedrate.host.files import ProcReader
 
 _HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "torch_shm_manager")
+_STARTED = ("multiprocessing.spawn", "multiprocessing.forkserver")
+"""What is in the command lines of workers that were not forked from the main process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,35 @@ def find_workers(
     return (
         select_workers(Process(pid, 0, _command(reader, pid)), descendants) if descendants else ()
     )
+
+
+def program_of(reader: ProcReader, pid: int, main: int) -> str | None:
+    """Return the name of the program that a descendant runs; ``None`` if it may be a worker.
+
+    A worker has the main process's command line, or one of multiprocessing's: that of `wandb` or of
+    torch.compile's pool is another. What may not be read may be a worker.
+    """
+    command = _command(reader, pid)
+    if not command or command == _command(reader, main):
+        return None
+    return None if any(each in command for each in _STARTED) else parse_program(command)
+
+
+def parse_program(command: str) -> str:
+    """Return a short name for what a command line starts: of Python the script or the module."""
+    words = command.split() or ["?"]
+    name = PurePath(words[0]).name
+    if not name.startswith("python"):
+        return name
+    for word, following in itertools.pairwise([*words[1:], ""]):
+        if word == "-m" and following:
+            return following
+        if word == "-c":
+            break
+        if not word.startswith("-"):
+            script = PurePath(word)
+            return script.parent.name if script.stem == "__main__" else script.name
+    return name
 
 
 def is_alive(reader: ProcReader, pid: int) -> bool:

@@ -61,7 +61,7 @@ class DeviceSight:
         )
 
     def _look(self, cuda: Any, device: int | None) -> None:
-        """Read the utilization, by default of the current device; stop asking once it turns out that it cannot be had."""
+        """Read the utilization; stop asking once it turns out that it cannot be had."""
         if not self._can_look:
             return
         try:

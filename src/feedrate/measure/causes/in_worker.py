@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import weakref
 from collections.abc import Callable
 from multiprocessing.util import Finalize
 from pathlib import Path
@@ -25,10 +26,26 @@ from feedrate.memory_records import GrowthCause
 _SUFFIX = ".json"
 
 
+class BatchSize(msgspec.Struct, frozen=True):
+    """What a sampler says of the size of its batches, ``None`` where it says nothing."""
+
+    batch_size: int | None
+
+
+class BatchSizes(msgspec.Struct, frozen=True):
+    """A loader without batches of its own, as `feedrate.measure.batch.item_counter` asks it."""
+
+    sampler: BatchSize
+    batch_sampler: None = None
+
+
 class InspectingCollate:
     """Collates as the original does, and has the worker ``number`` look at itself meanwhile.
 
-    What it sees is a file in ``folder``, written anew as more is seen.
+    What it sees is a file in ``folder``, written anew as more is seen. ``epoch_items`` is how often
+    the worker takes something from the dataset in an epoch. ``sizes`` is what the loader tells of
+    its batches where it makes none itself: then what was taken comes alone, and may be a tuple, or
+    a batch of several items already.
     """
 
     def __init__(
@@ -40,6 +57,7 @@ class InspectingCollate:
         epoch_items: float | None,
         expected: float | None,
         memray: bool,
+        sizes: BatchSizes | None,
     ) -> None:
         self.original = original
         self._folder = folder
@@ -48,16 +66,18 @@ class InspectingCollate:
         self._epoch_items = epoch_items
         self._expected = expected
         self._memray = memray
+        self._sizes = sizes
+        self._count: Callable[[Any], int] | None = None
         self._here: tuple[int, Inspecting | None] | None = None
 
     def __call__(self, items: Any) -> Any:
         """Collate."""
-        inspector = self._inspector()
-        if inspector is None or inspector.is_over:
-            return self.original(items)
         batch = self.original(items)
+        inspector = self._inspector(batch)
+        if inspector is None or inspector.is_over:
+            return batch
         seen = inspector.inspection
-        inspector.passed(len(items) if isinstance(items, list | tuple) else 1)
+        inspector.passed(self._items_of(items, batch))
         if inspector.inspection is not seen:
             _write(Path(self._folder), inspector.inspection)
         return batch
@@ -70,25 +90,37 @@ class InspectingCollate:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a worker that is spawned needs: no inspector of another process."""
-        return vars(self) | {"_here": None}
+        return vars(self) | {"_here": None, "_count": None}
 
-    def _inspector(self) -> Inspecting | None:
+    def _items_of(self, items: Any, batch: Any) -> int:
+        """Count as the main process does, which gets the batch."""
+        if self._count is not None:
+            return self._count(batch)
+        return len(items) if isinstance(items, list | tuple) else 1
+
+    def _inspector(self, batch: Any) -> Inspecting | None:
         """Return the inspector of this process, ``None`` in all but the one worker."""
         if self._here is None or self._here[0] != os.getpid():
-            self._here = os.getpid(), self._make()
+            self._here = os.getpid(), self._make(batch)
         return self._here[1]
 
-    def _make(self) -> Inspecting | None:
+    def _make(self, batch: Any) -> Inspecting | None:
         from torch.utils.data import get_worker_info
 
         info = get_worker_info()
         if info is None or info.id != self._number:
             return None
+        epoch_items = self._epoch_items
+        if self._sizes is not None:
+            from feedrate.measure.batch import item_counter
+
+            self._count = item_counter(batch, self._sizes)
+            epoch_items = None if epoch_items is None else epoch_items * self._count(batch)
         made = make_inspector(
             f"worker {self._number}",
             self._seconds,
             named={"dataset": info.dataset, "collate_fn": self.original},
-            epoch_items=self._epoch_items,
+            epoch_items=epoch_items,
             expected=self._expected,
             memray=self._memray,
             folder=Path(self._folder),
@@ -120,10 +152,18 @@ class WorkerProbe:
     ) -> None:
         self._process = f"worker {worker}"
         self._folder = make_scratch("causes")
-        self._loader = loader
+        # the program may let the loader go, and its workers with it
+        self._loader: weakref.ref[Any] = weakref.ref(loader)
         self._original = loader.collate_fn
         loader.collate_fn = InspectingCollate(
-            loader.collate_fn, str(self._folder), worker, seconds, epoch_items, expected, memray
+            loader.collate_fn,
+            str(self._folder),
+            worker,
+            seconds,
+            epoch_items,
+            expected,
+            memray,
+            _sizes(loader),
         )
 
     def __enter__(self) -> WorkerProbe:
@@ -154,8 +194,9 @@ class WorkerProbe:
 
     def close(self) -> None:
         """Leave the loader as it was, and nothing on disk."""
-        if isinstance(self._loader.collate_fn, InspectingCollate):
-            self._loader.collate_fn = self._original
+        loader = self._loader()
+        if loader is not None and isinstance(loader.collate_fn, InspectingCollate):
+            loader.collate_fn = self._original
         for each in self._folder.glob("*"):
             each.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
@@ -192,6 +233,13 @@ def probe_worker(
         expected=expected,
         memray=memray,
     )
+
+
+def _sizes(loader: Any) -> BatchSizes | None:
+    if getattr(loader, "batch_sampler", loader) is not None:
+        return None
+    size = getattr(getattr(loader, "sampler", None), "batch_size", None)
+    return BatchSizes(sampler=BatchSize(size if isinstance(size, int) else None))
 
 
 def _write(folder: Path, inspection: Inspection) -> None:

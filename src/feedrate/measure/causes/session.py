@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 from feedrate.errors import TargetError
-from feedrate.loader.torch_private import set_checked_attribute
+from feedrate.loader.torch_private import set_aside_iterator, set_checked_attribute
 from feedrate.measure.causes.finding import longest, worker_items
 from feedrate.measure.causes.in_worker import WorkerProbe, probe_worker
 from feedrate.measure.causes.inspecting import Inspecting, make_inspector
@@ -34,7 +35,9 @@ class CausesSession(Session):
         self._spec = spec
         self._settings = settings
         self._inspector: Inspecting | None = None
-        self._probes: list[WorkerProbe] = []
+        self._probe: WorkerProbe | None = None
+        self._kept: weakref.ref[Any] | None = None
+        self._seen: Inspection | None = None
         self._items = 0
         self._begun_at: float | None = None
         self._asked_at = 0.0
@@ -55,18 +58,7 @@ class CausesSession(Session):
             except TargetError as error:
                 self.refuse("exception", str(error))
         if self._spec.process != MAIN and loader.num_workers > 0:
-            probe = probe_worker(
-                loader,
-                worker=int(self._spec.process.removeprefix("worker ")),
-                seconds=self._spec.seconds,
-                epoch_items=worker_items(loader),
-                expected=self._spec.expected,
-                memray=self._spec.memray,
-            )
-            self._probes.append(probe)
-            if not loader.persistent_workers:
-                # Workers that live for a short epoch end before what grows in them can be told.
-                set_checked_attribute(loader, "persistent_workers", True)
+            self._look_into(loader)
         return left_out
 
     def on_batch(self, iteration: Iteration, wait: float, items: int) -> None:
@@ -78,9 +70,9 @@ class CausesSession(Session):
         now = self.clock()
         if self._begun_at is None:
             self._begun_at = now
-        if self._probes and now - self._asked_at >= _ASK_SECONDS:
+        if self._probe is not None and now - self._asked_at >= _ASK_SECONDS:
             self._asked_at = now
-            if any(probe.is_over for probe in self._probes):
+            if self._probe.is_over or (self._seen is not None and self._seen.is_complete):
                 self._end(iteration)
         if now - self._begun_at >= longest(self._spec.seconds):
             self._end(iteration)
@@ -119,6 +111,37 @@ class CausesSession(Session):
         self._tell()
         return use.number if use is not None and use.batches else None
 
+    def _look_into(self, loader: Any) -> None:
+        """Have a worker of the loader inspect itself, and no longer one of the loader before."""
+        self._let_go()
+        self._probe = probe_worker(
+            loader,
+            worker=int(self._spec.process.removeprefix("worker ")),
+            seconds=self._spec.seconds,
+            epoch_items=worker_items(loader),
+            expected=self._spec.expected,
+            memray=self._spec.memray,
+        )
+        if not loader.persistent_workers:
+            # Workers that live for a short epoch end before what grows in them can be told.
+            set_checked_attribute(loader, "persistent_workers", True)
+            self._kept = weakref.ref(loader)
+
+    def _let_go(self) -> None:
+        """End the probe, and the workers that were kept for it; take what was seen, if it is most.
+
+        A loop that is in the midst of the loader goes on.
+        """
+        loader = self._kept() if self._kept is not None else None
+        if loader is not None:
+            set_checked_attribute(loader, "persistent_workers", False)
+            set_aside_iterator(loader)
+        if self._probe is not None:
+            told = [each for each in (self._seen, self._probe.inspection()) if each is not None]
+            self._seen = max(told, key=lambda each: (each.is_complete, each.items))
+            self._probe.close()
+        self._kept = self._probe = None
+
     def _end(self, iteration: Iteration) -> None:
         self._tell()
         self.complete(iteration.use.number)
@@ -127,16 +150,14 @@ class CausesSession(Session):
         if self._has_told:
             return
         self._has_told = True
+        self._let_go()
         found = self._found()
         if found is not None:
             tell: Callable[[Any], None] = self.send
             tell(Caused(inspection=found))
-        for probe in self._probes:
-            probe.close()
 
     def _found(self) -> Inspection | None:
         if self._inspector is not None:
             self._inspector.close()
             return self._inspector.inspection
-        told = [probe.inspection() for probe in self._probes]
-        return max(told, key=lambda each: (each.is_complete, each.items), default=None)
+        return self._seen
