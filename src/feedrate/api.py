@@ -139,7 +139,7 @@ def bench(
         epochs=epochs,
         repeats=repeats,
         max_batches=max_batches,
-        step_seconds=None if step_ms is None else step_ms / 1000,
+        step_seconds=bounds.step_seconds(step_ms),
         device=device,
         timeout_seconds=timeout,
         tolerance=tolerance,

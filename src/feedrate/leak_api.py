@@ -166,7 +166,7 @@ def check_asked(
         epochs=FEWEST_EPOCHS if epochs is None else epochs,
         repeats=1,
         max_batches=max_batches,
-        step_seconds=None if step_ms is None else step_ms / 1000,
+        step_seconds=bounds.step_seconds(step_ms),
         device=device,
         timeout_seconds=timeout,
         budget_seconds=seconds,
@@ -284,7 +284,7 @@ def _check_outcome(suite: Suite, error: RunError | None, watcher: LeakWatcher) -
     """
     if error is not None and error.kind == "interrupted":
         raise Interrupted("interrupted", suite=suite)
-    if suite.watch is None:
+    if suite.watch is None or not any(look.items for look in suite.watch.looks):
         none = RunError(kind="no_batches", sentence="no batch came")
         raise _as_raised(error or none, "nothing could be watched", suite)
     if error is None:

@@ -14,7 +14,7 @@ from feedrate.analysis.grown import Grown
 from feedrate.analysis.leaks import epochs_wanted, is_leak, judge
 from feedrate.analysis.others import staying
 from feedrate.analysis.suspects import suspects
-from feedrate.memory_records import MemoryLook, MemoryReading, MemoryWatch, ProcessReading
+from feedrate.memory_records import Cause, MemoryLook, MemoryReading, MemoryWatch, ProcessReading
 
 EPOCHS = 12
 IDS = (901, 902)
@@ -89,6 +89,18 @@ def test_workers_of_another_loader_that_leave_files_open() -> None:
     (finding,) = (each for each in judge(watch) if is_leak(each))
     assert finding.title.startswith("Open files of a worker of another loader grow by 20")
     assert suspects(watch) == ()
+
+
+def test_what_open_files_take_is_told_once_of_another_loaders_workers_too() -> None:
+    def others(time: float) -> tuple[ProcessReading, ...]:
+        return (other(901, rising(MIB, 100 * MIB)(time), descriptors=20 + 200 * time),)
+
+    seen = Cause(
+        process="worker 0", file="data.py", line=7, type_name="bytes", count=1.0,
+        bytes_per_epoch=5.0 * MIB, held_by=(),
+    )  # fmt: skip
+    watch = msgspec.structs.replace(beside(others), objects=(seen,))
+    assert [each.code for each in growing(watch)] == ["memory.fd_growth_worker"]
 
 
 def test_workers_that_hold_still_are_among_what_does_not_grow() -> None:

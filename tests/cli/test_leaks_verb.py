@@ -250,6 +250,16 @@ def test_a_target_that_gives_nothing_is_an_error(
 
 
 @pytest.mark.usefixtures("folder")
+def test_epochs_without_a_batch_are_nothing_to_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = a_watch()
+    none = tuple(msgspec.structs.replace(look, items=0) for look in seen.looks)
+    executes(monkeypatch, watched(msgspec.structs.replace(seen, looks=none)))
+    result = leaks("train.py")
+    assert isinstance(result.exception, NothingMeasured)
+    assert str(result.exception) == "nothing could be watched: no batch came"
+
+
+@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

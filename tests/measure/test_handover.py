@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pickle
 import subprocess
 import sys
 import threading
@@ -20,7 +21,7 @@ from feedrate.errors import UsageError
 from feedrate.measure.child import _open_target
 from feedrate.measure.handover import Handover, hand_over, importable_name
 from feedrate.measure.target import Target
-from feedrate.measure.wire import ChildSpec
+from feedrate.measure.wire import ChildSpec, unpack_object
 from targets import basic_script
 
 pytestmark = pytest.mark.torch
@@ -223,3 +224,28 @@ def test_main_without_a_script_has_no_names(file: str | None, monkeypatch: pytes
     assert importable_name(make_nothing) is None
     main.__file__ = __file__
     assert importable_name(make_nothing) == f"{__file__}:make_nothing"
+
+
+def test_what_is_handed_over_as_an_object_keeps_its_file() -> None:
+    kept = []
+
+    class Items:
+        def __getitem__(self, index: int) -> int:
+            kept.append([index for _ in range(3)])
+            return index
+
+    def make() -> Items:
+        return Items()
+
+    handed = hand_over(make)
+    assert handed.pickled is not None
+    made, _ = pickle.loads(unpack_object(handed.pickled))
+    assert made.__code__.co_filename == __file__
+    assert type(made()).__getitem__.__code__.co_filename == __file__
+    named = compile("def f(): return 1", "<ipython-input-3>", "exec")
+    space: dict[str, Any] = {}
+    exec(named, space)
+    handed = hand_over(space["f"])
+    assert handed.pickled is not None
+    made, _ = pickle.loads(unpack_object(handed.pickled))
+    assert (made.__code__.co_filename, made()) == ("<ipython-input-3>", 1)

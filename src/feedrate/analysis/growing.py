@@ -76,7 +76,8 @@ def _has_more(watch: MemoryWatch, made: Grown, opener: GrowthCause | None) -> bo
     others = sum(
         each.bytes_per_epoch
         for each in watch.objects
-        if each.process == process
+        if not made.which  # the second pass saw nothing of other loaders' workers
+        and each.process == process
         and (opener is None or (each.file, each.line) != (opener.file, opener.line))
     )
     return others * max(1, made.processes) > MOST_OF_IT * (made.per_epoch or math.inf)

@@ -106,7 +106,7 @@ def _judged(
         made, within = series(watch, figure), False
     if made is None and within and any(look.workers for look in watch.looks):
         return _untold(watch, name, unit)
-    if made is None:
+    if made is None or made.items <= 0:  # epochs without a batch
         return None
     count = processes
     if in_workers:

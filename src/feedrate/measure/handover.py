@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +44,9 @@ def hand_over(target: Any, step: Any = None) -> Handover:
         return Handover(target=name, search_path=path)
     if isinstance(step, str):
         raise UsageError(f"step {step!r} is a name, and the target is an object: give the function")
-    import cloudpickle
-
     shown = getattr(target, "__qualname__", None) or type(target).__qualname__
     try:
-        data = cloudpickle.dumps((target, step))
+        data = _pickled((target, step))
     except Exception as error:
         reason = f"{type(error).__name__}: {one_line(text_of(error))}"
         raise UsageError(
@@ -54,6 +54,32 @@ def hand_over(target: Any, step: Any = None) -> Handover:
             "at the top level of a module, and give that"
         ) from error
     return Handover(target=shown, pickled=pack_object(data), search_path=path)
+
+
+def named_code(file: str, *parts: Any) -> types.CodeType:
+    """Return code that was pickled, with the file that it is from."""
+    return types.CodeType(*parts).replace(co_filename=file)
+
+
+def _pickled(what: Any) -> bytes:
+    """Return an object as cloudpickle has it, but with the file of each function.
+
+    cloudpickle leaves that out; what a line allocates is told by its file.
+    """
+    import cloudpickle
+
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+        def reducer_override(self, value: Any) -> Any:
+            if not isinstance(value, types.CodeType):
+                return super().reducer_override(value)
+            _, parts = self.dispatch_table[types.CodeType](value)
+            file = value.co_filename
+            named = file if file.startswith("<") else str(Path(file).absolute())
+            return named_code, (named, *parts)
+
+    data = io.BytesIO()
+    Pickler(data).dump(what)
+    return data.getvalue()
 
 
 def importable_name(target: Any) -> str | None:
