@@ -163,13 +163,18 @@ class GrowthCause(msgspec.Struct, frozen=True, kw_only=True):
     walked: float = 1.0
 
 
+SOME_ITEMS = 1000
+"""What a cause counts by where no epoch came to its end."""
+
+
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """Python objects that grow in number or size in one process, as the second pass found them.
 
     ``process`` is "main" or "worker 0" (the worker's number). ``file`` and ``line`` are where they
     are allocated, ``type_name`` what they are; ``None`` where that is not known. ``count`` is how
-    many more there are with each epoch, ``bytes_per_epoch`` what they take. ``held_by`` is the
-    chain that keeps them, from a root on, as ("module train.CACHE", "dict").
+    many more there are with each epoch, ``bytes_per_epoch`` what they take; with each `SOME_ITEMS`
+    items of the loop where no epoch came to its end. ``held_by`` is the chain that keeps them, from
+    a root on, as ("module train.CACHE", "dict").
     """
 
     process: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from builders import make_facts
@@ -13,6 +14,7 @@ from feedrate.measure.causes.inspection import Caused, Causes, Inspection
 from feedrate.measure.executor import Executor, OnMessage, Outcome
 from feedrate.measure.second_pass import with_causes
 from feedrate.memory_records import (
+    SOME_ITEMS,
     Cause,
     GrowthCause,
     MemoryLook,
@@ -25,18 +27,20 @@ from feedrate.records import RunError
 MIB = 2**20
 
 
-def watch(growth: float) -> MemoryWatch:
+def watch(growth: float, looks: int = 12) -> MemoryWatch:
     def look(epoch: int) -> MemoryLook:
         own = round(300 * MIB + growth * epoch)
         memory = MemoryReading(rss=own, anonymous=own)
         main = ProcessReading(pid=1, memory=memory)
         return MemoryLook(at=epoch, epoch=epoch, phase=1.0, items=1000 * (epoch + 1), main=main)
 
-    looks = tuple(look(epoch) for epoch in range(12))
-    return MemoryWatch(looks=looks, complete_epochs=12, num_workers=0)
+    seen = tuple(look(epoch) for epoch in range(looks))
+    return MemoryWatch(looks=seen, complete_epochs=looks, num_workers=0)
 
 
-CAUSE = Cause(process="main", file="train.py", line=9, type_name="Tensor", count=10.0)
+CAUSE = Cause(
+    process="main", file="train.py", line=9, type_name="Tensor", count=10.0, bytes_per_epoch=99.0
+)
 FOUND = Inspection(
     process="main",
     growth=GrowthCause(process="main", grown=20 * MIB, traced=19 * MIB, file="train.py", line=9),
@@ -94,6 +98,21 @@ def test_a_process_that_grows_is_looked_into_in_a_child_of_its_own() -> None:
     assert explained.causes == (FOUND.growth,)
     assert explained.objects == (CAUSE,)
     assert len(heard) == 1
+
+
+@pytest.mark.parametrize(("has_ended", "items"), [(True, 1000), (False, SOME_ITEMS)])
+def test_what_is_found_is_told_for_an_epoch_as_the_first_pass_saw_it(
+    has_ended: bool, items: int
+) -> None:
+    """The second one counted 50 items as an epoch."""
+    short = msgspec.structs.replace(FOUND, epoch_items=50.0)
+    seen = watch(20 * MIB, looks=30)
+    if not has_ended:
+        within = tuple(msgspec.structs.replace(each, epoch=0, phase=0.5) for each in seen.looks)
+        seen = msgspec.structs.replace(seen, looks=within, complete_epochs=0)
+    (cause,) = explain(seen, Tells(Caused(inspection=short))).objects
+    assert cause.count == CAUSE.count * items / 50
+    assert cause.bytes_per_epoch == CAUSE.bytes_per_epoch * items / 50
 
 
 def test_where_nothing_grows_no_child_is_run() -> None:

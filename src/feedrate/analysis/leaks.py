@@ -150,7 +150,8 @@ def _full(made: Grown) -> str:
 
 
 def _place(cause: GrowthCause) -> str:
-    objects = f" ({cause.count:,} {cause.type_name} more)" if cause.type_name else ""
+    more = f"{cause.count:,} more objects of type {cause.type_name}"
+    objects = f" ({more})" if cause.type_name else ""
     held = f", held by {cause.holder}" if cause.holder else ""
     return f"It is allocated at {cause.file}:{cause.line}{objects}{held}."
 

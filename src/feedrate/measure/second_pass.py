@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from feedrate.analysis.growing import is_native
+from feedrate.analysis.phases import epoch_items
 from feedrate.analysis.suspects import suspects
 from feedrate.measure import wire
 from feedrate.measure.causes.inspection import Caused, Causes, Inspection
 from feedrate.measure.executor import Executor, OnMessage
-from feedrate.memory_records import MemoryWatch
+from feedrate.memory_records import SOME_ITEMS, MemoryWatch
 
 SECONDS = 10.0
 """How long each pass takes about."""
@@ -50,9 +51,10 @@ def with_causes(
             expected=suspect.expected,
             max_batches=asked.max_batches if isinstance(asked, wire.Leaks) else None,
         )
-        found = passes.run(session)
+        found = _by_epoch(watch, passes.run(session))
         if memray and found is not None and is_native(found.growth) and not passes.is_ended:
-            native = passes.run(msgspec.structs.replace(session, memray=True))
+            asked_c = msgspec.structs.replace(session, memray=True)
+            native = _by_epoch(watch, passes.run(asked_c))
             found = found if native is None else _with_native(found, native)
         told += [found] if found is not None else []
         if passes.is_ended:
@@ -95,6 +97,27 @@ class _Passes:
         )
         self.is_ended = outcome.error is not None and outcome.error.kind == "interrupted"
         return told[-1] if told else None
+
+
+def _by_epoch(watch: MemoryWatch, found: Inspection | None) -> Inspection | None:
+    """Return what was found, for each epoch as the first pass saw them.
+
+    The second may end before an epoch does, or count one that is left early for a whole. Where no
+    epoch came to its end it is for `SOME_ITEMS` of them.
+    """
+    if found is None or not found.epoch_items:
+        return found
+    each_epoch = epoch_items(watch) or SOME_ITEMS
+    if found.process != "main":
+        each_epoch /= max(1, watch.num_workers)
+    factor = each_epoch / found.epoch_items
+    objects = tuple(
+        msgspec.structs.replace(
+            each, count=each.count * factor, bytes_per_epoch=each.bytes_per_epoch * factor
+        )
+        for each in found.objects
+    )
+    return msgspec.structs.replace(found, objects=objects, epoch_items=each_epoch)
 
 
 def _with_native(found: Inspection, native: Inspection) -> Inspection:

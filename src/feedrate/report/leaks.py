@@ -14,8 +14,9 @@ from feedrate import units
 from feedrate.analysis.checklist import checklist
 from feedrate.analysis.leak_suite import grows, judge_leaks
 from feedrate.analysis.memory_table import FIGURES, Amounts, ProcessRows, memory_table, totals
+from feedrate.analysis.phases import epoch_items
 from feedrate.analysis.watched import watched_run
-from feedrate.memory_records import Cause, GrowthCause, MemoryWatch
+from feedrate.memory_records import SOME_ITEMS, GrowthCause, MemoryWatch
 from feedrate.records import Finding, Run, Suite
 from feedrate.report.details import render_tracebacks
 from feedrate.report.findings import render_findings
@@ -56,7 +57,7 @@ def leak_blocks(suite: Suite, *, verbose: bool) -> Iterator[RenderableType]:
     yield Text()
     yield from _verdict(findings, decisive, run)
     if watch.objects:
-        yield from _causes(watch.objects, verbose=verbose)
+        yield from _causes(watch, verbose=verbose)
         yield from _not_walked(watch.causes)
     yield Text("\nMiB", style="dim")
     yield _table(watch, verbose=verbose)
@@ -154,13 +155,14 @@ def _verdict(
         yield Hanging("  → ", decisive.remedy, style="bold")
 
 
-def _causes(objects: Sequence[Cause], *, verbose: bool) -> Iterator[RenderableType]:
-    for each in objects if verbose else objects[:_CAUSES]:
+def _causes(watch: MemoryWatch, *, verbose: bool) -> Iterator[RenderableType]:
+    by = "each epoch" if epoch_items(watch) else f"with each {SOME_ITEMS:,} items"
+    for each in watch.objects if verbose else watch.objects[:_CAUSES]:
         what = each.type_name or "memory"
         place = f"{each.file}:{each.line}" if each.file is not None else "an unknown place"
         text = f"{each.process}: {what} made at {place}"
         if each.count > 0:
-            text += f", {units.number(round(each.count))} more each epoch"
+            text += f", {units.number(round(each.count))} more {by}"
         if each.bytes_per_epoch > 0:
             text += f" ({units.size(each.bytes_per_epoch)})"
         if each.held_by:

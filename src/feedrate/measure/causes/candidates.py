@@ -104,6 +104,7 @@ class Evaluation:
             growth=growth,
             objects=causes,
             items=items,
+            epoch_items=epoch_items,
             sights=self.sights,
             seconds=seconds,
             is_complete=is_complete,

@@ -15,7 +15,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
         growth: the sums over the pass, with the leading cause.
         objects: the causes, those first that bring most; () where no Python object grows.
         items: the items that the process passed meanwhile, ``sights`` the looks that were compared,
-            ``seconds`` how long the pass took.
+            ``seconds`` how long the pass took. ``epoch_items`` is how many it took for an epoch's.
         is_complete: it ran as long as it wanted to, and looked twice at what it found.
     """
 
@@ -23,6 +23,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     growth: GrowthCause
     objects: tuple[Cause, ...] = ()
     items: int = 0
+    epoch_items: float = 0.0
     sights: int = 0
     seconds: float = 0.0
     is_complete: bool = True

@@ -207,6 +207,7 @@ class NativeInspector:
             growth=_growth(process, sum(each.size for each in kept)),
             objects=objects,
             items=self._seen.items,
+            epoch_items=self._seen.epoch_items,
             sights=1,
             seconds=seconds,
             is_complete=is_complete,
