@@ -174,7 +174,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     are allocated, ``type_name`` what they are; ``None`` where that is not known. ``count`` is how
     many more there are with each epoch, ``bytes_per_epoch`` what they take; with each `SOME_ITEMS`
     items of the loop where no epoch came to its end. ``held_by`` is the chain that keeps them, from
-    a root on, as ("module train.CACHE", "dict").
+    a root on, as ("module train.CACHE", "dict"), and ``most`` how many things it takes before it
+    drops the oldest, ``None`` where it has no limit.
     """
 
     process: str
@@ -184,6 +185,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     count: float = 0.0
     bytes_per_epoch: float = 0.0
     held_by: tuple[str, ...] = ()
+    most: int | None = None
 
 
 class MemoryWatch(msgspec.Struct, frozen=True, kw_only=True):

@@ -45,10 +45,14 @@ def _memory(suite: Suite) -> Checked:
         rates = [each for each in leaks[0].evidence if each.name == "growth per epoch"]
         rate = f"{_amount(rates[0].value, rates[0].unit)} an epoch" if rates else leaks[0].code
         return Checked(question=question, answer=f"yes: {rate}", is_good=False)
-    if is_open or not epochs:
+    run = watched_run(suite)
+    has_failed = run is not None and run.error is not None
+    if is_open or has_failed or not epochs:
         answer = f"not decided after {units.number(epochs)} epochs"
         return Checked(question=question, answer=answer, is_good=None)
     answer = f"no, over {units.number(epochs)} epochs"
+    if any(finding.code == "memory.bounded_cache" for finding in suite.findings):
+        answer = "until a cache with a limit is full"
     return Checked(question=question, answer=answer, is_good=True)
 
 

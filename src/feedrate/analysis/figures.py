@@ -63,8 +63,8 @@ def of_workers(figure: OfProcess) -> Figure:
 
 
 def worker_count(look: MemoryLook) -> float | None:
-    """Return how many workers are alive, of all iterators."""
-    return float(len(look.workers) + len(look.others))
+    """Return how many workers are alive, of all iterators; other programs are none."""
+    return float(len(look.workers) + sum(each.program is None for each in look.others))
 
 
 def shm_bytes(look: MemoryLook) -> float | None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import msgspec
 
 from feedrate.analysis import figures
+from feedrate.analysis.bounded import bounded
 from feedrate.analysis.figures import of_main, of_workers
 from feedrate.analysis.filling import filling_cache
 from feedrate.analysis.forecast import forecast
@@ -91,6 +92,8 @@ def _main(watch: MemoryWatch) -> list[Grown]:
         watch.room.memory,
         cause=_cause(watch, "main"),
     )
+    if made is not None and (ends := bounded(watch, made, "main")) is not None:
+        return _coded(watch, ends, "memory.bounded_cache", _memory(watch))
     cause = made.cause if made is not None else None
     return _coded(watch, made, _code_of(cause, "memory.main_step_growth"), _memory(watch))
 
@@ -101,6 +104,8 @@ def _workers(watch: MemoryWatch) -> list[Grown]:
     made = of_bytes(watch, name, figure, watch.room.memory, cause=found, in_workers=True)
     if made is None:
         return []
+    if (ends := bounded(watch, made, "worker 0")) is not None:
+        return _coded(watch, ends, "memory.bounded_cache", _memory(watch))
     cause = made.cause
     code = _code_of(cause, "memory.worker_growth")
     curve = None if made.within_epoch else filling_cache(watch)

@@ -99,7 +99,11 @@ def _warm_up(made: Grown) -> Finding | None:
 
 
 def _stretches(made: Grown) -> str:
-    return {"epoch": "epochs", "stretch": "stretches", "life": "parts of an epoch"}[made.series.per]
+    return {
+        "epoch": "epochs that were looked at",
+        "stretch": "stretches",
+        "life": "parts of an epoch",
+    }[made.series.per]
 
 
 def _unit(made: Grown) -> str:

@@ -36,6 +36,11 @@ WORDS: dict[str, Words] = {
         remedy="Bound it (an LRU cache), or share one among the workers: a tensor after "
         "share_memory_(), a memory-mapped file, or feedrate.SharedList.",
     ),
+    "memory.bounded_cache": Words(
+        begin="the {figure} grows",
+        end="What holds it takes a number of entries, and then drops the oldest.",
+        remedy="Where that fits, nothing needs to be done; a smaller limit takes less.",
+    ),
     "memory.worker_growth": Words(
         begin="memory of {workers}{which} grows",
         end="Something that lives as long as the worker keeps it: a list, a dict, a global.",
@@ -86,8 +91,8 @@ WORDS: dict[str, Words] = {
     "memory.workers_pile_up": Words(
         begin="the number of worker processes grows",
         end="Old iterators are kept, and each keeps its workers.",
-        remedy="Keep no reference to an iterator that is done: call iter() once an epoch, or set "
-        "persistent_workers=True.",
+        remedy="Keep no reference to an iterator that is done, make the loader once and not for "
+        "each epoch, and call iter() on it once an epoch.",
     ),
     "memory.device_growth": Words(
         begin="device memory held by tensors grows",

@@ -22,7 +22,14 @@ from feedrate.memory_records import GrowthCause, MemoryWatch
 from feedrate.records import Evidence, Finding, Severity
 
 SOON_SECONDS = 24 * 3600
-HARMLESS = frozenset({"memory.device_cache", "memory.allocator_pages", "memory.warm_up"})
+HARMLESS = frozenset(
+    {
+        "memory.allocator_pages",
+        "memory.bounded_cache",
+        "memory.device_cache",
+        "memory.warm_up",
+    }
+)
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -45,7 +52,7 @@ def judge(watch: MemoryWatch) -> tuple[Finding, ...]:
     if may_be_told := [each for each in is_open if _may_be_told(each)]:
         found.append(_undecided(watch, may_be_told))
     if untold := [each for each in is_open if not _may_be_told(each)]:
-        found.append(_untold(untold))
+        found.append(_untold(watch, untold))
     calm = [each for each in figures if each.growth.verdict == "none"]
     if calm and not found:
         found.append(_no_growth(watch, calm))
@@ -125,6 +132,9 @@ def _until(made: Grown) -> str:
         start = made.series.values[0]
         rise = amount(max(0.0, curve.final - start), made.unit)
         left = amount(max(0.0, curve.remaining), made.unit)
+        if made.code == "memory.bounded_cache":
+            each = " each" if made.processes > 1 else ""
+            return f" until it is full: about {rise} above the start{each}, {left} from here"
         return f", by less each time: it levels off at {rise} above the start, {left} from here"
     when = made.forecast
     if when is None:
@@ -192,11 +202,13 @@ def _undecided(watch: MemoryWatch, is_open: Iterable[Grown]) -> Finding:
             for each in listed
             if each.growth.hidden is not None and each.unit == "bytes"
         ),
-        remedy=f"Watch longer: raise epochs (--epochs) by {units.number(more)}, or --seconds.",
+        remedy=f"Watch longer: raise epochs (--epochs) by {units.number(more)}, or --seconds; a "
+        "script has to run that long by itself.",
     )
 
 
-def _untold(untold: Iterable[Grown]) -> Finding:
+def _untold(watch: MemoryWatch, untold: Iterable[Grown]) -> Finding:
+    once = "Make the loader once and not for each epoch"
     figures = " and ".join(each.figure for each in untold)
     return Finding(
         code="memory.undecided",
@@ -205,8 +217,8 @@ def _untold(untold: Iterable[Grown]) -> Finding:
         "they end with each epoch, and an epoch has too few batches to tell growth from what a "
         "start takes.",
         evidence=(),
-        remedy="Watch with persistent_workers=True, so that workers live on; or with more batches "
-        "in an epoch.",
+        remedy=f"{once if watch.persistent_workers else 'Watch with persistent_workers=True'}, so "
+        "that workers live on; or have more batches in an epoch.",
     )
 
 

@@ -150,7 +150,9 @@ def _verdict(
     if decisive is None:
         yield Hanging("", f"{words}.", strong=words)
         return
-    yield Hanging("", f"{words}: {decisive.title}", strong=words)
+    # what is not decided begins with these words
+    text = decisive.title if decisive.title.startswith(words) else f"{words}: {decisive.title}"
+    yield Hanging("", text, strong=words)
     if decisive.remedy:
         yield Hanging("  → ", decisive.remedy, style="bold")
 
@@ -219,7 +221,7 @@ def _hidden(watch: MemoryWatch) -> Iterator[RenderableType]:
     over = count(found.processes, "process", "processes")
     takes = "takes" if found.processes == 1 else "take"
     text = f"{over} {takes} {units.size(found.pss)} (PSS)"
-    if found.rss > found.pss:
+    if found.rss > found.pss and found.processes > 1:
         text += f"; RSS, which counts what they share in each, adds up to {units.size(found.rss)}"
     if found.virtual is not None:
         text += f"; VMS, {units.size(found.virtual)}, are addresses and no memory"

@@ -90,6 +90,16 @@ def test_a_dataset_that_keeps_something(
     assert cause.bytes_per_epoch > 150 * growing.ITEMS
 
 
+def test_a_cache_that_fills_is_told_with_its_limit_of_a_process_that_is_known_to_have_grown(
+    growing: ModuleType,
+) -> None:
+    loader = growing.make_loader(growing.Limited())
+    cause = leading(find_causes(loader, seconds=SECONDS, expected=16_384.0))
+    assert_made_at(cause, "some")
+    assert cause.held_by[0] == "lru_cache of decode_some()"
+    assert cause.most == 4000
+
+
 STEPS = [
     pytest.param(
         "keeps_batches", "batch", "torch.Tensor 8×8 float32", "growing.BATCHES", marks=slow

@@ -37,3 +37,14 @@ def test_what_fills_up_in_the_pass_is_held_against_what_grew_in_it(
     )
     assert told.growth.grown == whole
     assert told.growth.traced == (10_000 if finds else 0)
+
+
+@pytest.mark.parametrize(("expected", "whole"), [(30_000.0, 30_000_000), (40_000.0, 0)])
+def test_what_does_not_grow_again_is_not_put_down_to_c(expected: float, whole: int) -> None:
+    evaluation = Evaluation(
+        candidates=[], span=1000, grown=GROWN, collected=0, trimmed=0, sights=8, is_filled=True
+    )
+    told = evaluation.inspection(
+        "main", epoch_items=100, expected=expected, items=1000, seconds=1.0, is_complete=True
+    )
+    assert told.growth.grown == whole

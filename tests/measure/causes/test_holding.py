@@ -130,6 +130,26 @@ def test_a_function_cache_that_is_full_is_bounded() -> None:
     assert held.is_bounded()
 
 
+def test_what_a_cache_takes_at_most_is_known_before_it_is_full() -> None:
+    decode_few.cache_clear()
+    assert find(decode_few(1)).most() == 2
+    assert find(deque([[1, 2]], maxlen=7)[0]).most() is None, "nothing names it"
+    assert find([[1]][0]).most() is None
+
+
+@functools.lru_cache(maxsize=1)
+def table() -> dict[int, list[int]]:
+    return {}
+
+
+def test_a_cache_of_one_thing_is_no_limit_for_what_is_in_it() -> None:
+    table()[3] = [1, 2]
+    held = find(table()[3])
+    assert held.chain[0] == "lru_cache of table()"
+    assert not held.is_bounded()
+    assert held.most() is None
+
+
 def test_a_ring_that_is_full_is_bounded() -> None:
     ring: deque[object] = deque(maxlen=2)
     GLOBAL.append(ring)

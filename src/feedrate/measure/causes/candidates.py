@@ -9,12 +9,17 @@ from feedrate.measure.causes.holding import Held
 from feedrate.measure.causes.inspection import Inspection
 from feedrate.memory_records import Cause, GrowthCause
 
+_SEEN_AGAIN = 0.2
+"""Growth that the first pass saw is seen again where there is this share of it or more,"""
+_MUCH = 32 * 2**20
+"""if it has to be so much: less may be found room for in what an allocator has kept."""
+
 
 @dataclass(slots=True)
 class Candidate:
     """A line that rises, and what was found of it; bytes and counts are per item.
 
-    ``sizes`` are those of the containers when it was found.
+    ``sizes`` are those of the containers when it was found, ``most`` what they take at most.
     """
 
     place: Place | None
@@ -24,6 +29,7 @@ class Candidate:
     chain: tuple[str, ...] = ()
     containers: Held = field(default_factory=Held)
     sizes: tuple[int, ...] = ()
+    most: int | None = None
     has_graph: bool = False
     is_tensor: bool = False
 
@@ -79,13 +85,17 @@ class Evaluation:
                 count=each.count * epoch_items,
                 bytes_per_epoch=each.size * epoch_items,
                 held_by=each.chain,
+                most=each.most,
             )
             for each in self.candidates
         )
         first = causes[0] if causes else Cause(process=process)
         traced = round(self.span * sum(each.size for each in self.candidates))
-        has_ended = self.is_filled and bool(causes)  # it does not go on at the rate that was seen
-        whole = round(expected * self.span) if expected and not has_ended else self.grown
+        whole = self.grown
+        if expected and not (self.is_filled and causes):  # else it goes on at another rate by now
+            whole = round(expected * self.span)
+            if not causes and whole > _MUCH and self.grown < _SEEN_AGAIN * whole:
+                whole = 0  # there was nothing to be explained this time
         growth = GrowthCause(
             process="main" if process == "main" else "worker",
             grown=whole,

@@ -63,7 +63,7 @@ def evaluate(
     cycles = _cycles(rising, lost, loop, span, since_collection)
     in_cycles = {each.place for each in cycles}
     lines = [line for line in rising if line.place not in in_cycles]
-    candidates, walked = explain_lines(lines, after, looker, surroundings)
+    candidates, walked = explain_lines(lines, after, looker, surroundings, with_full=bool(known))
     looker.close()
     candidates = with_graph(candidates, growing_graph(sights, looker, surroundings))
     candidates = [each for each in candidates if is_told(each, surroundings.lines)]

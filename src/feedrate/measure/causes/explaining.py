@@ -47,11 +47,17 @@ class Surroundings:
 
 
 def explain_lines(
-    lines: Sequence[Rising], sight: Sight, looker: Looker, surroundings: Surroundings
+    lines: Sequence[Rising],
+    sight: Sight,
+    looker: Looker,
+    surroundings: Surroundings,
+    *,
+    with_full: bool = False,
 ) -> tuple[list[Candidate], float]:
-    """Return what each of the first lines makes and what holds it, without what is bounded.
+    """Return what each of the first lines makes and what holds it.
 
-    And the share of the new objects that was looked at for it.
+    And the share of the new objects that was looked at for it. What has a limit and has reached it
+    is left out, unless ``with_full``, as where the process is known to have grown.
 
     ``sight`` is the look that was taken last, ``looker`` what took it.
     """
@@ -77,15 +83,15 @@ def explain_lines(
     for line in lines:
         blocks = walked * _blocks(sight, line.place)  # those whose objects were looked at
         candidate = _candidate(line, blocks, samples[line.place], holders, looker)
-        if candidate is not None:
+        if with_full or not candidate.containers.is_bounded():
             candidates.append(candidate)
     return _with_holders(candidates), walked
 
 
 def _candidate(
     line: Rising, blocks: float, sample: Sample, holders: Holders, looker: Looker
-) -> Candidate | None:
-    """Return what a line makes and what holds that; ``None`` if that is bounded.
+) -> Candidate:
+    """Return what a line makes and what holds that.
 
     What it makes is the outermost of the objects on the way there that the line allocated: the
     record, and not the longest of its texts.
@@ -106,8 +112,6 @@ def _candidate(
         )
     chain, times = chains.most_common(1)[0]
     held = next(held for _, held in found if held.chain == chain)
-    if held.is_bounded():
-        return None
     made = next((each for each in held.way if looker.place_of(each) == line.place), held.way[-1])
     count = line.count * _share(sample.counts[type(made)], blocks)
     name, size = type_name(made), line.size
@@ -125,6 +129,7 @@ def _candidate(
         chain=chain,
         containers=Held(containers=held.containers),
         sizes=held.sizes() if several else (),
+        most=held.most(),
         has_graph=line.graphs > 0,
     )
 
@@ -154,10 +159,11 @@ def _with_holders(candidates: list[Candidate]) -> list[Candidate]:
             continue
         for other in candidates:
             if other.chain and _MOST_OF_IT <= other.count / each.count <= 1 / _MOST_OF_IT:
-                each.chain, each.containers, each.sizes = (
+                each.chain, each.containers, each.sizes, each.most = (
                     other.chain,
                     other.containers,
                     other.sizes,
+                    other.most,
                 )
                 break
     return candidates

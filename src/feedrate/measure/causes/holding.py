@@ -59,7 +59,14 @@ class Held:
 
     def is_bounded(self) -> bool:
         """Tell whether a container is one with a limit, which it has reached."""
-        return any(map(_is_full, self.containers))
+        return any(most is not None and _size(each) >= most for each, most in self._limits())
+
+    def most(self) -> int | None:
+        """Return how many things the tightest container takes, ``None`` where none has a limit."""
+        return min((most for _, most in self._limits() if most is not None), default=None)
+
+    def _limits(self) -> list[tuple[object, int | None]]:
+        return [(each, _most(each)) for each in self.containers]
 
 
 def _size(container: Any) -> int:
@@ -68,13 +75,16 @@ def _size(container: Any) -> int:
     return len(container)
 
 
-def _is_full(container: Any) -> bool:
+def _most(container: Any) -> int | None:
+    """Return how many things a container takes before it drops the oldest.
+
+    A cache of one result is no limit: it is how one thing is made once, and that may grow.
+    """
     if is_lru_cache(container):
-        info = container.cache_info()
-        return info.maxsize is not None and info.currsize >= info.maxsize
-    if isinstance(container, deque):
-        return container.maxlen is not None and len(container) >= container.maxlen
-    return False
+        most = container.cache_info().maxsize
+    else:
+        most = container.maxlen if isinstance(container, deque) else None
+    return most if most is None or most > 1 else None
 
 
 class Holders:
