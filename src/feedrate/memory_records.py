@@ -43,7 +43,8 @@ class ProcessReading(msgspec.Struct, frozen=True, kw_only=True):
     ``swapped`` are anonymous bytes that lie in swap (Swap of smaps_rollup): a leak goes on there.
     ``virtual`` is the address space (VMS), most of which takes no memory; ``shmem`` what it maps of
     shared memory, shared or not (RssShmem of status). A quick reading has no more of ``memory``
-    than ``rss`` and ``anonymous``. ``program`` is the name of what it runs where that is another
+    than ``rss`` and ``anonymous``, and no ``touched``: the bytes of all pages that it has touched
+    or copied anew (minor faults). ``program`` is the name of what it runs where that is another
     program than a worker's, as "wandb-core" or "ffmpeg".
     """
 
@@ -54,6 +55,7 @@ class ProcessReading(msgspec.Struct, frozen=True, kw_only=True):
     shmem: int | None = None
     descriptors: int | None = None
     threads: int | None = None
+    touched: int | None = None
     program: str | None = None
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from watch_builder import GIB, MIB, make_watch, rising
@@ -87,3 +88,21 @@ def test_recorded_workers_that_fill_a_cache() -> None:
 
 def test_recorded_workers_that_map_a_file() -> None:
     assert copy_on_write(recorded("mapped_file.txt")) is None
+
+
+def test_pages_that_a_worker_is_left_with_were_not_copied_by_it() -> None:
+    """Of two processes that share a page one writes: it gets a copy, and the other the page."""
+    watch = make_watch(workers=1, copied=lambda time: min(time, 1) * 80 * MIB)
+
+    def touching(share: float) -> MemoryWatch:
+        looks = []
+        for look in watch.looks:
+            (worker,) = look.workers
+            own = worker.memory.private_dirty or 0
+            touched = msgspec.structs.replace(worker, touched=round(share * own))
+            looks.append(msgspec.structs.replace(look, workers=(touched,)))
+        return msgspec.structs.replace(watch, looks=tuple(looks))
+
+    assert copy_on_write(watch) is not None, "not every platform tells"
+    assert copy_on_write(touching(1.0)) is not None
+    assert copy_on_write(touching(0.05)) is None

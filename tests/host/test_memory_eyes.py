@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import mmap
+
 from feedrate.host.files import FakeReader
 from feedrate.host.limits import ShmSpace
 from feedrate.host.memory_eyes import MemoryEyes, parse_open_files
@@ -209,6 +211,15 @@ def test_where_pages_may_not_be_read_whole_looks_tell_the_counters_as_quick_ones
 
 
 POOL = "/env/bin/python\0/torch/_inductor/compile_worker/__main__.py\0--workers=32\0"
+
+
+def test_whole_looks_tell_how_many_pages_were_touched() -> None:
+    reader = tree()
+    reader.files["/proc/2/stat"] = "2 (python) S 1 1 1 0 -1 0 70 0 0 0 1 1 0 0 20 0 1 0 0 0 0"
+    for whole, touched in ((True, 70 * mmap.PAGESIZE), (False, None)):
+        look = eyes(reader).look(at=0.0, epoch=0, items=0, own=(2, 3, 4), whole=whole)
+        assert look is not None
+        assert look.workers[0].touched == touched
 
 
 def test_other_programs_are_told_by_name_and_not_looked_into() -> None:

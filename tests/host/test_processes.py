@@ -46,7 +46,7 @@ def process(pid: int, children: str = "", state: str = "S", command: str = TRAIN
 
 
 def test_stat_with_a_name_full_of_brackets() -> None:
-    assert parse_stat(stat("R", (5, 3, 100, 7), ") S (x y")) == ProcessStat("R", 115)
+    assert parse_stat(stat("R", (5, 3, 100, 7), ") S (x y")) == ProcessStat("R", 115, 9)
 
 
 @pytest.mark.parametrize("text", ["", "7 (python)", "7 (python) S 1 7", stat().replace(" 0", " x")])
@@ -56,7 +56,7 @@ def test_stat_that_is_cut_off(text: str) -> None:
 
 @pytest.mark.parametrize(("state", "alive"), [("S", True), ("D", True), ("Z", False), ("X", False)])
 def test_zombies_are_not_alive(state: str, alive: bool) -> None:
-    assert ProcessStat(state, 0).alive is alive
+    assert ProcessStat(state, 0, 0).alive is alive
     assert is_alive(FakeReader(process(A, state=state)), A) is alive
 
 

@@ -270,6 +270,31 @@ def test_views_of_this_process_do_not_travel() -> None:
     assert carried(Crops()) is None
 
 
+def test_what_workers_may_read_is_looked_at_once_before_they_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_at: list[Any] = []
+
+    def look(dataset: Any) -> int:
+        looked_at.append(dataset)
+        return 77
+
+    monkeypatch.setattr("feedrate.measure.memory_session.readable_bytes", look)
+    items = Items(8)
+
+    def anew() -> None:
+        for _ in range(3):
+            for _batch in DataLoader(items, batch_size=4, num_workers=1):
+                pass
+
+    said = watch(leaks(), anew)
+    assert looked_at == [items]
+    assert {mark.readable for mark in marks(said)} == {77}
+    said = watch(leaks(), lambda: passes(DataLoader(items, batch_size=4), 2), is_script=False)
+    assert looked_at == [items], "nobody inherits anything"
+    assert {mark.readable for mark in marks(said)} == {None}
+
+
 def test_the_list_of_indices_is_told_with_the_first_mark() -> None:
     loader = DataLoader(Items(200_000), batch_size=4, shuffle=True)
     said = watch(leaks(epochs=1, max_batches=2), lambda: passes(loader, 1), is_script=False)

@@ -13,7 +13,13 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 
-from feedrate.analysis.figures import OfProcess, inherited_pages, own_pages, private
+from feedrate.analysis.figures import (
+    OfProcess,
+    inherited_pages,
+    own_pages,
+    private,
+    touched_pages,
+)
 from feedrate.analysis.levelling import levelling
 from feedrate.memory_records import MemoryLook, MemoryWatch, ProcessReading
 
@@ -60,6 +66,9 @@ def copy_on_write(watch: MemoryWatch) -> CopyOnWrite | None:
         return None
     if -given < _CONSERVED * copied or allocated > _ALLOCATED * copied:
         return None
+    touched = _median(_change(life, touched_pages) for life in lives)
+    if touched is not None and touched < _CONSERVED * copied:
+        return None  # it was another process that wrote, and this one was left with the pages
     workers = max(len(look.workers) for look in watch.looks)
     own = _median(own_pages(life[-1]) for life in lives) or 0.0
     left = _median(inherited_pages(life[-1]) for life in lives) or 0.0

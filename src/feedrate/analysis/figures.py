@@ -36,6 +36,11 @@ def inherited_pages(process: ProcessReading) -> float | None:
     return _number(process.memory.shared_dirty)
 
 
+def touched_pages(process: ProcessReading) -> float | None:
+    """Return the bytes of all pages that it has touched or copied anew since it began."""
+    return _number(process.touched)
+
+
 def shared_memory(process: ProcessReading) -> float | None:
     """Return what the process maps of shared memory: batches from workers lie there."""
     shmem = process.memory.pss_shmem if process.shmem is None else process.shmem

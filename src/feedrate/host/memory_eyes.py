@@ -9,6 +9,7 @@ then every look is whole.
 
 from __future__ import annotations
 
+import mmap
 import re
 from collections.abc import Callable, Collection
 
@@ -17,7 +18,7 @@ import msgspec
 from feedrate.host.files import ProcReader, SystemReader
 from feedrate.host.limits import ShmSpace, memory_limits, shm_named, shm_space
 from feedrate.host.memory import memory_of, parse_sizes
-from feedrate.host.processes import find_workers, is_alive, program_of
+from feedrate.host.processes import find_workers, is_alive, parse_stat, program_of
 from feedrate.memory_records import (
     DeviceReading,
     MemoryLook,
@@ -161,6 +162,7 @@ class MemoryEyes:
             return None
         counters = _counters(text)
         memory, swapped = _of_counters(counters)
+        touched = None
         if whole or memory is None:
             reading = memory_of(self._reader, pid)
             # where the pages may not be read there are the counters, as in quick looks
@@ -168,6 +170,8 @@ class MemoryEyes:
                 if pid == self._pid:
                     self._are_counters_exact &= _agree(reading[0], memory)
                 memory, swapped = reading
+                stat = parse_stat(self._reader.read(f"/proc/{pid}/stat") or "")
+                touched = None if stat is None else stat.faults * mmap.PAGESIZE
         if memory is None:
             return None
         names = self._reader.listdir(f"/proc/{pid}/fd")
@@ -179,6 +183,7 @@ class MemoryEyes:
             shmem=counters.get("RssShmem"),
             descriptors=None if names is None else len(names),
             threads=parse_threads(text),
+            touched=touched,
         )
 
     def _most_descriptors(self, pid: int) -> int | None:

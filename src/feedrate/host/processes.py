@@ -32,11 +32,13 @@ class Process:
 class ProcessStat:
     """The fields of ``/proc/PID/stat`` that are needed.
 
-    ``ticks`` is the CPU time of all its threads and of the children it has waited for.
+    ``ticks`` is the CPU time of all its threads and of the children it has waited for, ``faults``
+    how many pages it has touched or copied anew.
     """
 
     state: str
     ticks: int
+    faults: int
 
     @property
     def alive(self) -> bool:
@@ -52,7 +54,11 @@ def parse_stat(text: str) -> ProcessStat | None:
     if len(times) < 4:
         return None
     try:
-        return ProcessStat(state=fields[0], ticks=sum(int(field) for field in times))
+        return ProcessStat(
+            state=fields[0],
+            ticks=sum(int(field) for field in times),
+            faults=int(fields[7]),  # minflt
+        )
     except ValueError:
         return None
 

@@ -26,7 +26,7 @@ _AGAIN = 0.5
 LOOKED_AT = 5.0
 """Where epochs are short it is looked at for so many seconds before a verdict lets the looks rest:
 the more epochs, the less can hide."""
-MUCH = 0.05
+MUCH = 0.2
 """A verdict lets the loop go on without looks until they have taken their share of the time at
 most; unless it would take this share of the memory, or of what else is left, meanwhile."""
 

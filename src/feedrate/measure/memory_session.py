@@ -95,7 +95,8 @@ class MemorySession(Session):
 
     def prepare(self, loader: Any, use: Use) -> tuple[str, ...]:
         """Set the settings, where some were given; look at the dataset while no worker runs."""
-        if getattr(loader, "num_workers", 0) and self.concerns(use):
+        is_first = use.number not in self._readable  # of loaders that are made anew
+        if is_first and getattr(loader, "num_workers", 0) and self.concerns(use):
             self._readable[use.number] = readable_bytes(getattr(loader, "dataset", None))
         if self._settings is None or not self.concerns(use):
             return ()
