@@ -95,8 +95,9 @@ class MemorySession(Session):
 
     def prepare(self, loader: Any, use: Use) -> tuple[str, ...]:
         """Set the settings, where some were given; look at the dataset while no worker runs."""
+        count: int = getattr(loader, "num_workers", 0)
         is_first = use.number not in self._readable  # of loaders that are made anew
-        if is_first and getattr(loader, "num_workers", 0) and self.concerns(use):
+        if is_first and count and self.concerns(use):
             self._readable[use.number] = readable_bytes(getattr(loader, "dataset", None))
         if self._settings is None or not self.concerns(use):
             return ()
