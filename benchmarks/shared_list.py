@@ -166,8 +166,8 @@ def main() -> None:
     growth_table = tables.table(["MiB after", *after], grown)
     about_reads = (
         f"Random reads, {REPEATS} rounds of {min(READS, count):,} in turns, medians (goal: within "
-        "2× of the plain list's). A plain list hands out an object that is there and touches nothing "
-        "of it; each read of a SharedList makes the record anew, for its fields to be used:"
+        "2× of the plain list's). A plain list hands out an object that is there and touches "
+        "nothing of it; each read of a SharedList makes the record anew, for its fields to be used:"
     )
     about_growth = (
         f"How much the memory of {WORKERS} forked workers grew from their first batch on, while "
