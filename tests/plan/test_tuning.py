@@ -93,6 +93,20 @@ def test_then_the_best_races_against_the_own_settings_in_rotated_rounds() -> Non
     assert [settings is None for settings in raced(loop)] == [n == 5 for n in workers(loop)]
 
 
+def test_where_one_worker_can_use_all_of_a_quota_no_second_races() -> None:
+    """The ramp's short windows differ as the quota lets each run."""
+    noisy = {"ramp_rates": {1: 20.0, 2: 23.0, 3: 19.0}, "ramp_to": (1, 2, 3), "chosen": 2}
+    half = Loop(fetch=0.05, cpu=0.019, step=0.0005, cpus=0.5, own=make_facts(1), **noisy)
+    course(half)
+    assert max(workers(half), default=0) <= 1
+    none = Loop(fetch=0.05, cpu=0.019, step=0.0005, cpus=0.5, own=make_facts(0), **noisy)
+    course(none)
+    assert max(workers(none), default=0) <= 1
+    waits = Loop(fetch=0.05, cpu=0.002, step=0.0005, cpus=0.5, own=make_facts(1), **noisy)
+    course(waits)
+    assert max(workers(waits)) == 2, "storage is waited for, and not the quota"
+
+
 def test_two_rounds_are_enough_for_a_gain_beyond_doubt() -> None:
     loop = Loop(own=make_facts(2, length=10**6))
     assert course(loop) == "raced"

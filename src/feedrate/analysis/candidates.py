@@ -12,6 +12,7 @@ from feedrate.analysis.signs import (
     contended,
     cpus_full,
     fetches_vary,
+    one_is_enough,
     short_of_memory,
     steps_on_several,
 )
@@ -226,6 +227,8 @@ def candidates(tuned: Tuned) -> tuple[LoaderSettings, ...]:
     # workers that the loop was faster without have a chance only where it leaves them the CPUs
     found = [*threads, *found] if _lags(tuned, chosen) else [*found, *threads]
     found += [msgspec.structs.replace(first, batch_size=n) for n in other_batch_sizes(tuned)]
+    if one_is_enough(tuned):
+        found = [each for each in found if each.num_workers <= max(1, own.num_workers)]
     distinct: list[LoaderSettings] = []
     for each in found:
         if not any(same_settings(each, other, own) for other in (own, *distinct)):

@@ -65,9 +65,20 @@ def steps_on_several(tuned: Tuned) -> bool:
 def cpus_full(tuned: Tuned) -> bool:
     """Say whether the CPUs are full at the lowest level already, as a quota makes them.
 
-    What a worker does not compute there is time in which it was not let run, and no storage's.
+    Or with the user's own workers. What a worker does not compute there is time in which it was not
+    let run, and no storage's.
     """
-    first = next((each for each in tuned.levels if each.level > 0), None)
-    if first is None or first.cpu is None:
-        return False
-    return first.batch_rate * first.cpu > IDLE_CPUS * tuned.roof.cpus
+    seen = [next((each for each in tuned.levels if each.level > 0), None)]
+    if tuned.own is not None and tuned.own.num_workers > 0:
+        seen.append(tuned.look)
+    return any(
+        each is not None
+        and each.cpu is not None
+        and each.batch_rate * each.cpu > IDLE_CPUS * tuned.roof.cpus
+        for each in seen
+    )
+
+
+def one_is_enough(tuned: Tuned) -> bool:
+    """Say whether one worker can use all of the CPUs, and does: there is one of them at most."""
+    return tuned.roof.cpus <= 1 and cpus_full(tuned)
