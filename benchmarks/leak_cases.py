@@ -139,7 +139,7 @@ _DATASET_FAULTS = (
     Fault("shared_files", "files in /dev/shm are left", "memory.shm_growth", has_line=False),
     Fault(
         "copy_on_write",
-        "a list of 100,000 dicts is read",
+        "a list of 300,000 dicts is read",
         "memory.cow_growth",
         has_line=False,
         methods=("fork",),

@@ -20,6 +20,9 @@ from leak_setup import ITEMS, Items, loader, malloc, pause, realloc, setup, targ
 _IN_FRONT = 33
 """What a bytes object takes beside its bytes."""
 
+_EACH = 300
+"""So many records does an item read."""
+
 GROWN: list[Any] = []
 """What nobody empties: each process has its own."""
 
@@ -146,11 +149,12 @@ class Records(Items):
     def __init__(self, size: int) -> None:
         super().__init__()
         self.records = [
-            {"id": i, "name": f"{i:08d}.jpg", "box": [i, i + 1, i + 2]} for i in range(100 * ITEMS)
+            {"id": i, "name": f"{i:08d}.jpg", "box": [i, i + 1, i + 2]}
+            for i in range(_EACH * ITEMS)
         ]
 
     def touch(self, index: int) -> None:
-        for record in self.records[index::ITEMS]:
+        for record in self.records[_EACH * index : _EACH * (index + 1)]:
             len(record["name"])
 
 
