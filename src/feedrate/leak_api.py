@@ -21,13 +21,9 @@ from feedrate.analysis.leaks import epochs_wanted
 from feedrate.analysis.suspects import suspects
 from feedrate.analysis.tuned import own_settings
 from feedrate.errors import (
-    FeedrateError,
     Interrupted,
-    MeasuringTimeout,
     MissingExtra,
-    NothingMeasured,
     OutputError,
-    TargetError,
     UsageError,
 )
 from feedrate.host.metadata import gather
@@ -38,6 +34,7 @@ from feedrate.measure.executor import Executor, Outcome, SubprocessExecutor
 from feedrate.measure.leak_watcher import LeakWatcher
 from feedrate.measure.manager import make_run
 from feedrate.measure.memory_observer import MemoryObserver
+from feedrate.measure.raised import as_raised
 from feedrate.measure.second_pass import with_causes
 from feedrate.measure.wire import Leaks
 from feedrate.plan import bounds
@@ -286,17 +283,10 @@ def _check_outcome(suite: Suite, error: RunError | None, watcher: LeakWatcher) -
         raise Interrupted("interrupted", suite=suite)
     if suite.watch is None or not any(look.items for look in suite.watch.looks):
         none = RunError(kind="no_batches", sentence="no batch came")
-        raise _as_raised(error or none, "nothing could be watched", suite)
+        raise as_raised(error or none, "nothing could be watched", suite)
     if error is None:
         return
     if not any(map(grows, suite.findings)):
         # what could not go on has not shown that it could go on for ever
-        raise _as_raised(error, "not decided, for the target failed meanwhile", suite)
+        raise as_raised(error, "not decided, for the target failed meanwhile", suite)
     watcher.note(f"the target failed while it was watched: {error.sentence}")
-
-
-def _as_raised(error: RunError, what: str, suite: Suite) -> FeedrateError:
-    if error.kind == "target":
-        return TargetError(error.sentence, details=error.traceback, suite=suite)
-    kind = MeasuringTimeout if error.kind == "timeout" else NothingMeasured
-    return kind(f"{what}: {error.sentence}", details=error.traceback, suite=suite)

@@ -17,12 +17,13 @@ from feedrate.analysis.figures import of_main, of_workers
 from feedrate.analysis.filling import filling_cache
 from feedrate.analysis.forecast import forecast
 from feedrate.analysis.grown import Grown, of_bytes, of_counts
-from feedrate.analysis.mapped import MOST_OF_IT, who_maps
+from feedrate.analysis.mapped import who_maps
 from feedrate.analysis.opened import increasing, is_same_line
 from feedrate.analysis.others import of_others, staying
 from feedrate.analysis.stats import Interval
 from feedrate.memory_records import GrowthCause, MemoryWatch
 
+_MOST_OF_IT = 0.5
 _PYTHONS = 0.2
 """Python's allocations explain less than this share of a growth in C."""
 _OPEN_FILE = 16 * 1024
@@ -81,7 +82,7 @@ def _has_more(watch: MemoryWatch, made: Grown, opener: GrowthCause | None) -> bo
         and each.process == process
         and (opener is None or (each.file, each.line) != (opener.file, opener.line))
     )
-    return others * max(1, made.processes) > MOST_OF_IT * (made.per_epoch or math.inf)
+    return others * max(1, made.processes) > _MOST_OF_IT * (made.per_epoch or math.inf)
 
 
 def _main(watch: MemoryWatch) -> list[Grown]:
@@ -187,7 +188,7 @@ def _shm(watch: MemoryWatch) -> list[Grown]:
     kept = of_bytes(watch, "", of_main(figures.shared_memory), watch.room.memory)
     # What the main process maps is batches that it keeps, told as that.
     kept_rate = kept.growth.slope if kept is not None and kept.is_growing else 0.0
-    if made is not None and 0 < MOST_OF_IT * made.growth.slope <= kept_rate:
+    if made is not None and 0 < _MOST_OF_IT * made.growth.slope <= kept_rate:
         made = None
     if made is not None and made.is_growing:
         made = msgspec.structs.replace(made, which=who_maps(watch, made))
@@ -232,9 +233,9 @@ def _code_of(cause: GrowthCause | None, otherwise: str) -> str:
     """Return the kind that the second pass tells, or the one that the process tells."""
     if cause is None or cause.grown <= 0:
         return otherwise
-    if cause.collected >= MOST_OF_IT * cause.grown:
+    if cause.collected >= _MOST_OF_IT * cause.grown:
         return "memory.cycles"
-    if cause.trimmed >= MOST_OF_IT * cause.grown:
+    if cause.trimmed >= _MOST_OF_IT * cause.grown:
         return "memory.allocator_pages"
     if cause.traced < _PYTHONS * cause.grown:
         return "memory.native_growth"

@@ -6,7 +6,7 @@ from feedrate.analysis.figures import shared_memory
 from feedrate.analysis.grown import Grown, of_bytes
 from feedrate.memory_records import MemoryLook, MemoryWatch
 
-MOST_OF_IT = 0.5
+_MOST_OF_IT = 0.5
 
 
 def who_maps(watch: MemoryWatch, made: Grown) -> str:
@@ -17,7 +17,7 @@ def who_maps(watch: MemoryWatch, made: Grown) -> str:
     """
     kept = of_bytes(watch, "", _of_workers, None)
     rate = kept.growth.slope if kept is not None and kept.is_growing else 0.0
-    if rate > 0 and rate >= MOST_OF_IT * made.growth.slope:
+    if rate > 0 and rate >= _MOST_OF_IT * made.growth.slope:
         return " that workers have mapped"
     totals = [_of_all(look) for look in watch.looks]
     known = [total for total in totals if total is not None]
@@ -25,7 +25,7 @@ def who_maps(watch: MemoryWatch, made: Grown) -> str:
         return ""
     moved = max(known) - min(known)
     grown = made.series.values[-1] - made.series.values[0]
-    return " that no process of this run has mapped" if moved < MOST_OF_IT * grown else ""
+    return " that no process of this run has mapped" if moved < _MOST_OF_IT * grown else ""
 
 
 def _of_workers(look: MemoryLook) -> float | None:

@@ -1,9 +1,8 @@
-"""Why a tune came to nothing at its first look, as one sentence and as the error that is raised."""
+"""Why a tune came to nothing at its first look, as one sentence."""
 
 from __future__ import annotations
 
-from feedrate.errors import FeedrateError, MeasuringTimeout, NothingMeasured, TargetError
-from feedrate.records import Run, RunError
+from feedrate.records import Run
 
 
 def no_loop(run: Run) -> str:
@@ -17,12 +16,3 @@ def no_loop(run: Run) -> str:
         numbers = ", ".join(str(use.number) for use in run.loaders)
         return f"it is not clear which loader trains; name it with --loader N ({numbers})"
     return "the training loader delivered no batch: let the script run longer"
-
-
-def as_raised(error: RunError) -> FeedrateError:
-    """Return the error to raise for one that ended a child."""
-    if error.kind == "target":
-        return TargetError(error.sentence, details=error.traceback)
-    kind = MeasuringTimeout if error.kind == "timeout" else NothingMeasured
-    sentence = f"nothing could be measured: {error.sentence}"
-    return kind(sentence, details=error.traceback)

@@ -28,7 +28,8 @@ from feedrate.errors import Interrupted, OutputError
 from feedrate.measure import wire
 from feedrate.measure.executor import Executor
 from feedrate.measure.manager import make_run
-from feedrate.measure.tune_failure import as_raised, no_loop
+from feedrate.measure.raised import as_raised
+from feedrate.measure.tune_failure import no_loop
 from feedrate.measure.tune_watcher import LOOK_WORDS, TuneWatcher
 from feedrate.plan.tuning import (
     Done,
@@ -220,7 +221,7 @@ class Tuner:
             return
         if error is None:
             error = RunError(kind="no_batches", sentence=no_loop(run))
-        raise as_raised(error)
+        raise as_raised(error, "nothing could be measured")
 
     def _take_over_earlier(self) -> None:
         """Add what an earlier tune searched, unless the loop is another one by now."""

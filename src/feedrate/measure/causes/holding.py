@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import math
 import time
 import types
 from collections import deque
@@ -59,14 +60,12 @@ class Held:
 
     def is_bounded(self) -> bool:
         """Tell whether a container is one with a limit, which it has reached."""
-        return any(most is not None and _size(each) >= most for each, most in self._limits())
+        return any(_size(each) >= (_most(each) or math.inf) for each in self.containers)
 
     def most(self) -> int | None:
         """Return how many things the tightest container takes, ``None`` where none has a limit."""
-        return min((most for _, most in self._limits() if most is not None), default=None)
-
-    def _limits(self) -> list[tuple[object, int | None]]:
-        return [(each, _most(each)) for each in self.containers]
+        limits = (most for each in self.containers if (most := _most(each)) is not None)
+        return min(limits, default=None)
 
 
 def _size(container: Any) -> int:
@@ -76,10 +75,7 @@ def _size(container: Any) -> int:
 
 
 def _most(container: Any) -> int | None:
-    """Return how many things a container takes before it drops the oldest.
-
-    A cache of one result is no limit: it is how one thing is made once, and that may grow.
-    """
+    """Return how many things a container takes; one is no limit: what is made once may grow."""
     if is_lru_cache(container):
         most = container.cache_info().maxsize
     else:
