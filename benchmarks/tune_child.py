@@ -1,6 +1,6 @@
-"""One value of a grid, in a process of its own: ``python tune_child.py KIND WORKERS PREFETCH S``.
+"""One value of a grid, in a process of its own: ``python tune_child.py KIND SETTING SECONDS``.
 
-A plain torch loader with these settings; prints items/s and the share of waiting as JSON.
+A plain torch loader with these settings, given as JSON; prints items/s as JSON.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import warnings
 import msgspec
 import tune_targets
 from torch.utils.data import DataLoader
-from tune_plan import Setting, Value, setting
+from tune_plan import Setting, Value
 
 SETTLING_ROUNDS = 4
 SETTLING_SECONDS = 2.0
@@ -22,6 +22,8 @@ SETTLING_SECONDS = 2.0
 def measure(key: str, given: Setting, seconds: float) -> Value:
     work = tune_targets.work(key)
     options = work.options(num_workers=given.workers, prefetch_factor=given.prefetch)
+    if not given.in_order:
+        options["in_order"] = False
     iterator = iter(DataLoader(work.dataset, **options))
     turn = max(given.workers, 1)
     rounds = SETTLING_ROUNDS * (given.prefetch or 1)
@@ -31,22 +33,19 @@ def measure(key: str, given: Setting, seconds: float) -> Value:
         if count >= turn and time.perf_counter() - start > SETTLING_SECONDS:
             break
         work.step(next(iterator))
-    count, waited, start = 0, 0.0, time.perf_counter()
-    asked = start
+    count, start = 0, time.perf_counter()
     while True:
-        batch = next(iterator)
-        waited += time.perf_counter() - asked
-        work.step(batch)
+        work.step(next(iterator))
         count += 1
-        asked = time.perf_counter()
-        if count % turn == 0 and asked - start >= seconds:
-            return Value(count * work.batch_size / (asked - start), waited / (asked - start))
+        took = time.perf_counter() - start
+        if count % turn == 0 and took >= seconds:
+            return Value(count * work.batch_size / took)
 
 
 def main() -> None:
-    key, workers, prefetch, seconds = sys.argv[1:]
+    key, given, seconds = sys.argv[1:]
     warnings.filterwarnings("ignore", message="This DataLoader will create")
-    value = measure(key, setting(int(workers), int(prefetch)), float(seconds))
+    value = measure(key, msgspec.json.decode(given, type=Setting), float(seconds))
     print(msgspec.json.encode(value).decode())
 
 

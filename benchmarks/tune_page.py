@@ -37,11 +37,13 @@ def page(results: Sequence[Result], versions: Sequence[str], pace: Pace) -> list
 def _method(pace: Pace) -> str:
     every = pace.workers == tuple(range(len(pace.workers)))
     counts = f"0 to {pace.workers[-1]}" if every else ", ".join(map(str, pace.workers))
+    *others, last = map(str, pace.prefetch)
     return (
         "Every tuner gets a loader on which nobody has set anything. feedrate's is the command "
-        "`feedrate tune --fresh` with its default budget, on an empty cache. The grid is torch's "
-        f"own loader with {counts} workers, and again with a prefetch_factor of 4 wherever the "
-        "loop waits with 2; each setting once, in a fresh process, for "
+        "`feedrate tune --fresh --allow in_order` with its default budget, on an empty cache. The "
+        "grid has all that it may then choose and that matters to a loader which is at work: "
+        f"torch's own with {counts} workers, each with a prefetch_factor of {', '.join(others)} "
+        f"and {last}, in order and in any; each setting once, in a fresh process, for "
         f"{pace.seconds:g} s after its queues have settled. Then the grid's two best and all that "
         f"was chosen are measured in the same way, {_times(pace.rounds)} in rotated order. Regret "
         "is how far a choice lies below the better of the grid's two, the median of the rounds; "
@@ -55,8 +57,9 @@ def _times(rounds: int) -> str:
 
 _WHERE = (
     "After look, ramp and levels the settings are known; then they are confirmed against those "
-    "that the loader has, each time in a fresh process, and what feedrate's own loader would "
-    "give is measured beside them where that has a use."
+    "that the loader has, each time in a process of its own, and what feedrate's own loader would "
+    "give is measured beside them where that has a use. Such a process is forked from one that has "
+    "imported torch and nothing else; each of the grid's imports it."
 )
 _SEARCH = ("look", "ramp", "levels")
 """What comes before the settings are known, and are confirmed."""

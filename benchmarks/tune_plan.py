@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 WORKERS = tuple(range(17))
 FEW_WORKERS = (0, 1, 2, 4, 12)
-PREFETCH = (2, 4)
-KEEPS_UP = 0.01
-"""Below this share of waiting the loader keeps up: no deeper queue is tried."""
+PREFETCH = (2, 4, 8)
+FEW_PREFETCH = (2, 4)
 
 OURS = "feedrate"
 LOADTUNE, HELPER = "loadtune", "dataloader-param-helper"
@@ -23,23 +23,36 @@ PEERS = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Setting:
-    """What a tuner may choose; without workers there is no prefetching."""
+    """What a tuner may choose; without workers there is no prefetching, and nothing to order."""
 
     workers: int
     prefetch: int | None = None
+    in_order: bool = True
 
     def __str__(self) -> str:
-        count = f"{self.workers} worker{'' if self.workers == 1 else 's'}"
-        return count if self.prefetch in (None, PREFETCH[0]) else f"{count}, {self.prefetch} each"
+        parts = [f"{self.workers} worker{'' if self.workers == 1 else 's'}"]
+        if self.prefetch not in (None, PREFETCH[0]):
+            parts.append(f"{self.prefetch} each")
+        if not self.in_order:
+            parts.append("any order")
+        return ", ".join(parts)
 
 
 NOTHING_SET = Setting(0)
 """What a loader has on which nobody set anything: all tuners begin with it."""
 
 
-def setting(workers: int, prefetch: int | None) -> Setting:
+def setting(workers: int, prefetch: int | None, in_order: bool = True) -> Setting:
     """Return the setting as torch has it: the prefetch factor is 2 where none is given."""
-    return Setting(workers, (prefetch or PREFETCH[0]) if workers else None)
+    if not workers:
+        return NOTHING_SET
+    return Setting(workers, prefetch or PREFETCH[0], in_order)
+
+
+def all_settings(workers: Sequence[int], prefetch: Sequence[int]) -> list[Setting]:
+    """Return each setting of a grid once."""
+    every = itertools.product(workers, prefetch, (True, False))
+    return list(dict.fromkeys(setting(*each) for each in every))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +64,21 @@ class Pace:
     """
 
     workers: tuple[int, ...]
+    prefetch: tuple[int, ...]
     seconds: float
     rounds: int
     peer_seconds: float
 
 
-FULL = Pace(WORKERS, 2.0, 3, 120.0)
-QUICK = Pace(FEW_WORKERS, 0.5, 1, 60.0)
+FULL = Pace(WORKERS, PREFETCH, 2.0, 3, 120.0)
+QUICK = Pace(FEW_WORKERS, FEW_PREFETCH, 0.5, 1, 60.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What one process measured: items per second, and the share of the time the loop waited."""
+    """What one process measured: items per second."""
 
     rate: float
-    wait_share: float
 
 
 @dataclass(frozen=True, slots=True)

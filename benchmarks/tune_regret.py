@@ -3,8 +3,8 @@
 ``python benchmarks/tune_regret.py`` writes results/tune_regret.md. For each kind of work: tune with
 its default budget, then two peers from PyPI, then an exhaustive grid, each setting in a fresh
 process; what was chosen and the grid's best are measured again, in rotated order. All of it takes
-about an hour on two CPUs, a quarter of that for the peers. ``--quick`` is a short pass and
-``--work NAME`` (more than once) a part; both only print.
+an hour and 40 minutes on two CPUs, a quarter of an hour for the peers. ``--quick`` is a short pass
+and ``--work NAME`` (more than once) a part; both only print.
 """
 
 from __future__ import annotations
@@ -27,17 +27,16 @@ import workloads
 from transport import install, version_in
 from tune_plan import (
     FULL,
-    KEEPS_UP,
     NOTHING_SET,
     OURS,
     PEERS,
-    PREFETCH,
     QUICK,
     Pace,
     Result,
     Setting,
     Tried,
     Value,
+    all_settings,
     finalists,
     rotated,
     setting,
@@ -45,13 +44,20 @@ from tune_plan import (
 
 from feedrate import store
 from feedrate.analysis.answering import answer
-from feedrate.analysis.tuned import read
+from feedrate.analysis.tuned import BESIDE, LEVELS, LOOK, RACE, RAMP, read
 from feedrate.records import Suite
 
 HERE = Path(__file__).parent
 TUNE_SECONDS = 300.0
 VALUE_SECONDS = 60.0
 GRACE_SECONDS = 5.0
+PARTS = {
+    "look": LOOK,
+    "ramp": RAMP,
+    "levels": LEVELS,
+    "confirmation": RACE,
+    "feedrate's loader": BESIDE,
+}
 
 
 class FailedError(Exception):
@@ -94,24 +100,16 @@ def _end(child: subprocess.Popen[str]) -> None:
 
 def value(key: str, given: Setting, seconds: float) -> Value:
     """Measure a setting in a fresh process."""
-    command = [sys.executable, str(HERE / "tune_child.py"), key, str(given.workers)]
-    command += [str(given.prefetch or 0), str(seconds)]
+    asked = msgspec.json.encode(given).decode()
+    command = [sys.executable, str(HERE / "tune_child.py"), key, asked, str(seconds)]
     return msgspec.json.decode(run(command, VALUE_SECONDS, {}), type=Value)
 
 
 def grid(key: str, pace: Pace, turn: int) -> tuple[dict[Setting, float], float]:
     """Return each setting's rate, and the seconds that all took."""
     start = time.perf_counter()
-    first, deeper = PREFETCH
-    rates: dict[Setting, float] = {}
-    waits: list[Setting] = []
-    for each in rotated([setting(count, first) for count in pace.workers], turn):
-        found = value(key, each, pace.seconds)
-        rates[each] = found.rate
-        if each.workers and found.wait_share >= KEEPS_UP:
-            waits.append(setting(each.workers, deeper))
-    for each in waits:
-        rates[each] = value(key, each, pace.seconds).rate
+    settings = rotated(all_settings(pace.workers, pace.prefetch), turn)
+    rates = {each: value(key, each, pace.seconds).rate for each in settings}
     return rates, time.perf_counter() - start
 
 
@@ -119,7 +117,7 @@ def tune(key: str, folder: Path) -> Tried:
     """Let ``feedrate tune`` choose, by its own command."""
     file = folder / f"{key}.json"
     command = [str(Path(sys.executable).with_name("feedrate")), "tune", "--fresh"]
-    command += ["-o", str(file), f"{HERE / 'tune_targets.py'}:{key}"]
+    command += ["--allow", "in_order", "-o", str(file), f"{HERE / 'tune_targets.py'}:{key}"]
     start = time.perf_counter()
     try:
         run(command, TUNE_SECONDS, {"XDG_CACHE_HOME": str(folder), "NO_COLOR": "1"})
@@ -130,17 +128,19 @@ def tune(key: str, folder: Path) -> Tried:
     advised = suite.recommendation
     chosen = NOTHING_SET
     if advised is not None:
-        chosen = setting(advised.settings.num_workers, advised.settings.prefetch_factor)
+        found = advised.settings
+        in_order = found.in_order is not False
+        chosen = setting(found.num_workers, found.prefetch_factor, in_order)
     return Tried(OURS, seconds, chosen, answer(read(suite)).kind, parts(suite, seconds))
 
 
 def parts(suite: Suite, seconds: float) -> dict[str, float]:
     """Return the seconds of each part of a tune, and what lies between its runs."""
     spent: dict[str, float] = {}
-    for part in ("look", "ramp", "levels", "confirmation"):
+    for name, part in PARTS.items():
         runs = [run for each in suite.benchmarks if each.part == part for run in each.runs]
         if runs:
-            spent[part] = sum(run.seconds or 0.0 for run in runs)
+            spent[name] = sum(run.seconds or 0.0 for run in runs)
     return spent | {"between": seconds - sum(spent.values())}
 
 

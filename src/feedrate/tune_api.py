@@ -7,6 +7,7 @@ print(suite.recommendation)
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import sys
@@ -24,8 +25,9 @@ from feedrate.errors import FeedrateError, Interrupted, UsageError
 from feedrate.host.metadata import gather
 from feedrate.measure.allowed import allowed
 from feedrate.measure.asked import Asked, asked, child_spec
-from feedrate.measure.child_process import CHILD_MARK
+from feedrate.measure.child_process import CHILD_MARK, child_environment
 from feedrate.measure.executor import Executor, SubprocessExecutor
+from feedrate.measure.fork_server import ForkServer
 from feedrate.measure.tune_watcher import TuneWatcher
 from feedrate.measure.tuner import Tuner
 from feedrate.plan import bounds
@@ -176,9 +178,10 @@ def tune_asked(
     if keep_profile and not what.is_object:
         options = (loader, max_workers, max_ram, max_shm, tolerance, step_ms, device)
         key = _key(what, metadata, options)
+    forks = ForkServer(child_environment())
     tuner = Tuner(
         Suite(metadata=metadata, procedure=procedure, kind="tune"),
-        executor=executor or SubprocessExecutor(),
+        executor=executor or SubprocessExecutor(forks=forks),
         spec=child_spec(what, step_seconds=procedure.step_seconds, device=device, seed=seed),
         limits=lambda: allowed(budget, max_workers=max_workers, max_ram=max_ram, max_shm=max_shm),
         loader=loader,
@@ -186,7 +189,8 @@ def tune_asked(
         save=save or (lambda _: None),
         watcher=watcher or TuneWatcher(),
     )
-    _with_answer(tuner)
+    with contextlib.closing(forks):
+        _with_answer(tuner)
     if key is not None and read(tuner.suite).levels:
         save_profile(key, tuner.suite)
     return as_tune_suite(tuner.suite)

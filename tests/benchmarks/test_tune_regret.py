@@ -62,7 +62,14 @@ def test_what_was_chosen_is_measured_again_beside_the_best(plan: Any) -> None:
 
 def test_without_workers_nothing_is_prefetched(plan: Any) -> None:
     assert plan.setting(0, 4) == plan.NOTHING_SET
+    assert plan.setting(0, 4, False) == plan.NOTHING_SET
     assert plan.setting(1, None) == plan.setting(1, 2)
+
+
+def test_a_grid_has_all_that_may_be_set_once(plan: Any) -> None:
+    found = plan.all_settings(plan.FULL.workers, plan.FULL.prefetch)
+    assert len(found) == len(set(found)) == 1 + 16 * 3 * 2
+    assert str(plan.setting(4, 8, False)) == "4 workers, 8 each, any order"
 
 
 def test_rotated_begins_with_another_setting_each_turn(plan: Any) -> None:

@@ -31,7 +31,7 @@ def loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Loop:
 
     made = Loop(own=make_facts(0, length=LONG))
     monkeypatch.setattr(photos, "make_photos", make_photos)
-    monkeypatch.setattr(tune_api, "SubprocessExecutor", lambda: Executed(made))
+    monkeypatch.setattr(tune_api, "SubprocessExecutor", lambda **_: Executed(made))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")

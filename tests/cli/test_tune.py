@@ -30,7 +30,7 @@ LONG = 10**6
 @pytest.fixture
 def loop(monkeypatch: pytest.MonkeyPatch) -> Loop:
     made = Loop(own=make_facts(2, length=LONG))
-    monkeypatch.setattr(tune_api, "SubprocessExecutor", lambda: Executed(made))
+    monkeypatch.setattr(tune_api, "SubprocessExecutor", lambda **_: Executed(made))
     return made
 
 

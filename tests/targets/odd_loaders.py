@@ -226,3 +226,18 @@ class StreamOfOwn(IterableDataset):
 
 def stream_of_own():
     return DataLoader(StreamOfOwn(), batch_size=None)
+
+
+def tells_random_numbers():
+    import random
+
+    import numpy as np
+
+    raise ValueError(f"{random.random()} {np.random.rand()}")
+
+
+def takes_half_a_second_of_cpu():
+    end = time.process_time() + 0.5
+    while time.process_time() < end:
+        pass
+    return healthy()

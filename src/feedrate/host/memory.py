@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
 import psutil
 
 from feedrate.host.files import ProcReader, SystemReader
@@ -117,6 +118,9 @@ class TreeSampler:
         pid: the main process.
         reader: the source of ``/proc``; where it has no such file, psutil answers, with RSS only.
         shm: says what ``/dev/shm`` holds.
+        originals: processes that the main process is a copy of. Each page that they still have in
+            common is divided among them in a PSS; without the copying it would be the main's alone,
+            and it is counted as that.
     """
 
     def __init__(
@@ -124,8 +128,10 @@ class TreeSampler:
         pid: int,
         reader: ProcReader | None = None,
         shm: Callable[[], ShmSpace | None] = shm_space,
+        originals: Sequence[int] = (),
     ) -> None:
         self._pid = pid
+        self._originals = tuple(originals)
         self._reader = reader or SystemReader()
         self._shm = shm
 
@@ -137,6 +143,7 @@ class TreeSampler:
         main = self._memory(self._pid) if is_alive(self._reader, self._pid) else None
         if main is None:
             return None
+        main = self._with_originals(main)
         readings: list[MemoryReading] = []
         descriptors: list[int] = []
         for worker in find_workers(self._reader, self._pid):
@@ -167,6 +174,17 @@ class TreeSampler:
             shm_bytes=None if space is None else space.total - space.free,
             main_descriptors=self._descriptors(self._pid),
         )
+
+    def _with_originals(self, main: MemoryReading) -> MemoryReading:
+        for pid in self._originals:
+            theirs = self._memory(pid)
+            if theirs is not None:
+                parts = {
+                    name: _added([getattr(main, name), getattr(theirs, name)])
+                    for name in ("pss", "pss_file", "pss_shmem")
+                }
+                main = msgspec.structs.replace(main, **parts)
+        return main
 
     def _memory(self, pid: int) -> MemoryReading | None:
         found = memory_of(self._reader, pid)

@@ -14,6 +14,7 @@ from typing import IO
 import msgspec
 
 from feedrate.measure import wire
+from feedrate.measure.fork_server import CannotForkError, ForkedProcess, ForkServer
 
 CHILD_MARK = "FEEDRATE_CHILD"
 """Set in a child's environment, so that a target that measures itself can be told from a user."""
@@ -30,17 +31,15 @@ _JOIN_SECONDS = 2.0
 
 
 class ChildProcess:
-    """The process and its three pipes; leaving the context ends whatever is left of it."""
+    """The process and its three pipes; leaving the context ends whatever is left of it.
 
-    def __init__(self, spec: wire.ChildSpec) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _COMMAND],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=os.environ | {CHILD_MARK: "1"},
-            start_new_session=True,
-        )
+    Args:
+        spec: what it is told to measure.
+        forks: forks it, where it can; without one it begins with an interpreter of its own.
+    """
+
+    def __init__(self, spec: wire.ChildSpec, forks: ForkServer | None = None) -> None:
+        self._process = _forked(forks) or _begun()
         self._items: queue.SimpleQueue[wire.Message | bytes | int] = queue.SimpleQueue()
         assert self._process.stdout is not None
         assert self._process.stderr is not None
@@ -53,7 +52,10 @@ class ChildProcess:
                 thread.start()
         except RuntimeError:
             self._process.kill()
-            self._process.communicate()
+            self._process.wait()
+            for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+                if pipe is not None:
+                    pipe.close()
             raise
         self.order(msgspec.json.encode(spec) + b"\n")
 
@@ -76,6 +78,16 @@ class ChildProcess:
         for pipe in (self._process.stdout, self._process.stderr):
             if pipe is not None:
                 pipe.close()
+
+    @property
+    def cpu_seconds_apart(self) -> float:
+        """What it took of the CPUs and the operating system does not count as this process's."""
+        return self._process.cpu_seconds if isinstance(self._process, ForkedProcess) else 0.0
+
+    @property
+    def originals(self) -> tuple[int, ...]:
+        """The processes that it is a copy of, its keeper among them; empty if it is none."""
+        return self._process.originals if isinstance(self._process, ForkedProcess) else ()
 
     def order(self, data: bytes) -> None:
         """Write to the child's keeper; one that has ended needs no order."""
@@ -122,3 +134,28 @@ class ChildProcess:
             with contextlib.suppress(OSError):
                 if pid != self._process.pid and os.getsid(pid) == self._process.pid:
                     os.kill(pid, signal.SIGKILL)
+
+
+def child_environment() -> dict[str, str]:
+    """Return what a child has in its environment: what this process has, and the mark."""
+    return os.environ | {CHILD_MARK: "1"}
+
+
+def _begun() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", _COMMAND],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=child_environment(),
+        start_new_session=True,
+    )
+
+
+def _forked(forks: ForkServer | None) -> ForkedProcess | None:
+    if forks is None:
+        return None
+    try:
+        return forks.fork()
+    except CannotForkError:
+        return None

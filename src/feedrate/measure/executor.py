@@ -19,6 +19,7 @@ from feedrate.host.processes import find_workers
 from feedrate.measure import wire
 from feedrate.measure.child_process import END_SECONDS, ChildProcess
 from feedrate.measure.failure import describe_end, describe_refusal, with_memory_kill
+from feedrate.measure.fork_server import ForkServer
 from feedrate.measure.hang import Patience, describe_hang, describe_late
 from feedrate.measure.heard import Heard
 from feedrate.measure.observer import Observer
@@ -89,22 +90,30 @@ class SubprocessExecutor:
     """Runs each child in a process of its own, with a keeper that ends all of its tree.
 
     ``within`` is how many seconds a child may take in all, whatever it says meanwhile; ``None``
-    where only silence counts.
+    where only silence counts. ``forks`` forks the children that run no script.
     """
 
     def __init__(
-        self, observer: Callable[[], Observer] = Observer, *, within: float | None = None
+        self,
+        observer: Callable[[], Observer] = Observer,
+        *,
+        within: float | None = None,
+        forks: ForkServer | None = None,
     ) -> None:
         self._observer = observer
         self._within = within
+        self._forks = forks
 
     def execute(self, spec: wire.ChildSpec, *, timeout: float, on_message: OnMessage) -> Outcome:
         """Run one child to its end; see `Executor`."""
         heard = Heard()
-        observer = self._observer()
         started = time.monotonic()
+        forks = self._forks if spec.script is None else None
+        if forks is not None:
+            forks.prepare()  # before the observer looks: its CPU time is no other program's
+        observer = self._observer()
         try:
-            process = ChildProcess(spec)
+            process = ChildProcess(spec, forks)
         except (OSError, RuntimeError) as refused:  # the latter: no thread can be started
             observer.close()
             return Outcome(seconds=time.monotonic() - started, error=describe_refusal(refused))
@@ -115,7 +124,7 @@ class SubprocessExecutor:
                 heard.error = RunError(kind="interrupted", sentence="interrupted by Ctrl-C")
             with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C only hurries it
                 self._await_end(child, heard)
-        observer.close()
+        observer.close(child.cpu_seconds_apart)
         error = heard.error
         if error is None and not heard.finished:
             error = describe_end(heard.exit_code or 0, heard.text())
@@ -192,7 +201,7 @@ class SubprocessExecutor:
 
 def _observe(message: wire.Message, observer: Observer, child: ChildProcess) -> None:
     if isinstance(message, wire.Started):
-        observer.attach(message.pid)
+        observer.attach(message.pid, child.originals)
     elif isinstance(message, wire.Progress):
         observer.batch_seen()
     elif isinstance(message, wire.EpochDone | wire.Used):

@@ -98,8 +98,8 @@ class MemoryObserver(Observer):
         self._rests = False
         self._rested = 0
 
-    def attach(self, pid: int) -> None:
-        """Begin with the process and what it starts."""
+    def attach(self, pid: int, originals: Sequence[int] = ()) -> None:  # noqa: ARG002
+        """Begin with the process and what it starts; what is watched is never forked."""
         self._eyes = self._make_eyes(pid)
 
     def batch_seen(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from feedrate.host.files import SystemReader
 from feedrate.host.limits import oom_kills, shm_space
@@ -38,9 +38,12 @@ class Observer:
         self._sampler: PacedSampler | None = None
         self._look_at: float | None = None
 
-    def attach(self, pid: int) -> None:
-        """Begin to sample the process and what it starts."""
-        self._sampler = PacedSampler(TreeSampler(pid))
+    def attach(self, pid: int, originals: Sequence[int] = ()) -> None:
+        """Begin to sample the process and what it starts.
+
+        ``originals`` are those that it is a copy of, if it is one.
+        """
+        self._sampler = PacedSampler(TreeSampler(pid, originals=originals))
 
     def batch_seen(self) -> None:
         """Plan the one sample that every run gets."""
@@ -66,12 +69,15 @@ class Observer:
             self._look_at = 0.0
             self._sampler.poll(force=True)
 
-    def close(self) -> None:
-        """Read what can only be read once the child has ended and was waited for."""
+    def close(self, cpu_seconds_apart: float = 0.0) -> None:
+        """Read what can only be read once the child has ended and was waited for.
+
+        ``cpu_seconds_apart`` is what the child took and this process's own clocks do not have.
+        """
         self._kills_after = oom_kills(self._reader)
         busy = self._cpu.busy_seconds()
         if busy is not None and self._busy_before is not None:
-            own = _own_cpu_seconds() - self._own_before
+            own = _own_cpu_seconds() - self._own_before + cpu_seconds_apart
             self._other = max(0.0, busy - self._busy_before - own)
 
     def watch(self, used: wire.Used | None, facts: LoaderFacts | None) -> MemoryWatch | None:  # noqa: ARG002

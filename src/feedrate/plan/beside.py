@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from feedrate.analysis.answering import answer
 from feedrate.analysis.beside import pair
-from feedrate.analysis.race import beyond_doubt
+from feedrate.analysis.race import beyond_doubt, duel
 from feedrate.analysis.tuned import Tuned
 from feedrate.plan.race import LEAST_ROUNDS, ROUNDS
 from feedrate.settings import LoaderSettings
+
+_ENOUGH_FOR_A_GAIN = 3
+"""Rounds after which a gain that each of them shows alike is held to be there: it decides nothing,
+but stands beside what was decided."""
 
 
 def begin(tuned: Tuned) -> tuple[LoaderSettings, ...]:
@@ -26,7 +30,7 @@ def next_beside(tuned: Tuned, budget_seconds: float) -> tuple[LoaderSettings, in
         left = [each for each in order if number not in each.rates]
         if len(left) == len(order) and number >= LEAST_ROUNDS:
             matters = ours.rate >= (1 + tuned.procedure.tolerance) * torchs.rate
-            if beyond_doubt(ours, torchs) or not matters:
+            if beyond_doubt(ours, torchs) or not matters or _is_settled(tuned, number):
                 return None
             runs = (*torchs.benchmark.runs, *ours.benchmark.runs)
             a_round = sum(run.seconds or 0.0 for run in runs) / number
@@ -35,3 +39,15 @@ def next_beside(tuned: Tuned, budget_seconds: float) -> tuple[LoaderSettings, in
         if left:
             return left[0].settings, number
     return None
+
+
+def _is_settled(tuned: Tuned, rounds: int) -> bool:
+    """Say whether each round so far shows a gain that matters, and together that it is no noise."""
+    if rounds < _ENOUGH_FOR_A_GAIN:
+        return False
+    tolerance = tuned.procedure.tolerance
+    found = duel(tuned.beside, tolerance)
+    if found is None or not found.surely_faster:
+        return False
+    ours, torchs = found.winner.rates, found.own.rates
+    return all(ours[each] >= (1 + tolerance) * torchs[each] for each in range(rounds))
