@@ -39,8 +39,14 @@ Limit = tuple[str, int | None]
 
 
 def everything(watch: MemoryWatch) -> tuple[Grown, ...]:
-    """Return each figure that could be read, growing or not."""
-    found = [
+    """Return each figure that could be read, growing or not; what open files take is not told."""
+    found = each_figure(watch)
+    return tuple(each for each in found if not _is_of_open_files(watch, each, found))
+
+
+def each_figure(watch: MemoryWatch) -> tuple[Grown, ...]:
+    """Return each figure that could be read, growing or not, as if it were the only one."""
+    return tuple(
         each
         for look_at in (
             _main,
@@ -53,8 +59,7 @@ def everything(watch: MemoryWatch) -> tuple[Grown, ...]:
             _device,
         )
         for each in look_at(watch)
-    ]
-    return tuple(each for each in found if not _is_of_open_files(watch, each, found))
+    )
 
 
 def _is_of_open_files(watch: MemoryWatch, made: Grown, among: Iterable[Grown]) -> bool:
