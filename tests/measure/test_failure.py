@@ -196,8 +196,8 @@ def test_a_dataset_without_a_length_is_told_what_to_do():
 @pytest.mark.parametrize(
     ("name", "kind", "says"),
     [
-        ("killed", "killed", "a worker died (signal: Killed)"),
-        ("segfaults", "worker_died", "a worker died (signal: Segmentation fault)"),
+        ("killed", "killed", "a worker died (SIGKILL)"),
+        ("segfaults", "worker_died", "a worker died (SIGSEGV)"),
         ("leaves", "worker_died", "a worker ended with exit code 3"),
         ("exits", "worker_died", "a worker ended with exit code 1"),
     ],

@@ -104,6 +104,44 @@ def test_what_ends_it_leaves_the_file_as_it_was(tmp_path: Path, error: type[Base
     assert file.read_text() == "before"
 
 
+@pytest.mark.parametrize("nameless", [True, False])
+def test_a_process_that_is_killed_while_it_writes_leaves_the_file_as_it_was(
+    tmp_path: Path, nameless: bool
+) -> None:
+    if nameless and not hasattr(os, "O_TMPFILE"):
+        pytest.skip("no file without a name here")
+    file = tmp_path / "records"
+    file.write_bytes(b"mine")
+    program = f"""
+        import os, signal
+        from feedrate.remedies import shared_bytes
+        if not {nameless}:
+            shared_bytes._nameless_file = lambda folder: None
+        def parts():
+            yield bytes(1 << 20)
+            os.kill(os.getpid(), signal.SIGKILL)
+        shared_bytes.SharedBytes(parts(), {str(file)!r})
+    """
+    assert run(program).returncode == -signal.SIGKILL
+    assert file.read_bytes() == b"mine"
+    left = [each.name for each in tmp_path.iterdir() if each != file]
+    assert len(left) == (0 if nameless else 1)
+
+
+@pytest.mark.parametrize("nameless", [True, False])
+def test_a_new_file_has_the_usual_rights(
+    tmp_path: Path, nameless: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not nameless:
+        monkeypatch.setattr(shared_bytes, "_nameless_file", lambda _: None)
+    usual = tmp_path / "usual"
+    usual.touch()
+    made = shared_bytes.SharedBytes([b"some"], tmp_path / "records")
+    assert (tmp_path / "records").stat().st_mode == usual.stat().st_mode
+    assert bytes(made.data) == b"some"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["records", "usual"]
+
+
 def test_what_is_no_file_is_left_alone(tmp_path: Path) -> None:
     for place in (str(tmp_path), os.devnull):
         with pytest.raises(OSError, match="is no plain file: pass the path of one"):

@@ -17,11 +17,8 @@ from feedrate.cli.running import CONTEXT, run
 from feedrate.cli.target_options import SCRIPT_ARGUMENTS
 from feedrate.cli.terminal import refusals_explained, say
 from feedrate.cli.tuning import tune
-from feedrate.errors import FeedrateError
+from feedrate.errors import FeedrateError, Interrupted
 from feedrate.version import __version__
-
-INTERRUPTED = 130
-"""The exit code of what Ctrl-C ended."""
 
 app = typer.Typer(
     name="feedrate",
@@ -73,9 +70,11 @@ def main() -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         say("feedrate: interrupted")
-        sys.exit(INTERRUPTED)
+        sys.exit(Interrupted.exit_code)
     except SystemExit as end:
-        if end.code == INTERRUPTED:  # Typer's way to end a command before it says anything
+        if (
+            end.code == Interrupted.exit_code
+        ):  # Typer's way to end a command before it says anything
             say("feedrate: interrupted")
         raise
 

@@ -138,7 +138,7 @@ def _describe_torch_error(raised: Raised, whole: str, facts: LoaderFacts | None)
     kind: ErrorKind
     if killed := _WORKER_KILLED.search(text):
         kind = _KINDS_OF_DEATH.get(killed[1], "worker_died")
-        sentence = f"a worker died (signal: {killed[1]})"
+        sentence = f"a worker died ({_signal_in_words(killed[1])})"
         if kind == "shared_memory":
             sentence = f"a worker was killed by a bus error; {_SHARED_MEMORY}"
     elif _SHARED_FILE_FAILED.search(text) or (
@@ -248,6 +248,12 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def _signal_in_words(words: str) -> str:
+    """Return the name of a signal that torch tells by its description, "Killed" for SIGKILL."""
+    names = (each.name for each in signal.Signals if signal.strsignal(each) == words)
+    return next(names, f"signal: {words}")
 
 
 def with_exit_codes(error: RunError, codes: Sequence[int]) -> RunError:

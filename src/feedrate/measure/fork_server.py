@@ -100,9 +100,11 @@ class ForkServer:
             finally:
                 _close(in_r, out_w, err_w)
             pid = int(_heard(self._orders, _FORK_SECONDS) or b"")
-        except (OSError, ValueError) as error:
+        except BaseException as error:  # Ctrl-C too: a child that hears of nobody ends
             _close(in_w, out_r, err_r)
             self.close()
+            if not isinstance(error, OSError | ValueError):
+                raise
             raise CannotForkError("the process that children are forked from has died") from error
         pipes = os.fdopen(in_w, "wb"), os.fdopen(out_r, "rb"), os.fdopen(err_r, "rb")
         assert self._process is not None, "what answers is that process"

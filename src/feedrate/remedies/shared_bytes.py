@@ -74,7 +74,20 @@ class SharedBytes:
         if file.exists() and not file.is_file():
             raise OSError(f"{file} is no plain file: pass the path of one, or of none yet")
         draft = file.with_name(_PREFIX + secrets.token_hex(8))
+        nameless = _nameless_file(file.parent)
         try:
+            if (
+                nameless is not None
+            ):  # nothing is left behind where this process is killed meanwhile
+                with os.fdopen(nameless, "wb") as out:
+                    out.writelines(pieces)
+                    out.flush()
+                    name = f"/proc/self/fd/{nameless}"
+                    self._open(name)
+                    # with a folder's descriptor the link is followed, which Python leaves out else
+                    os.link(name, draft, src_dir_fd=nameless)
+                draft.replace(file)
+                return
             with draft.open("xb") as out:
                 out.writelines(pieces)
             if _WINDOWS:  # where nothing that is open can be renamed
@@ -144,6 +157,15 @@ class SharedBytes:
         if not _WINDOWS:
             names.append(f"/proc/{os.getpid()}/fd/{self._descriptor}")
         return _attach, (names, self._mark, self._file)
+
+
+def _nameless_file(folder: Path) -> int | None:
+    """Open a file in a folder that gets its name later; ``None`` where there is no such thing."""
+    if not hasattr(os, "O_TMPFILE") or not Path("/proc/self/fd").is_dir():
+        return None
+    with contextlib.suppress(OSError):  # not every file system has them
+        return os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666)
+    return None
 
 
 def _attach(names: list[str], mark: bytes, file: str | None) -> SharedBytes:
