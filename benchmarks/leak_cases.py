@@ -136,6 +136,12 @@ _DATASET_FAULTS = (
         "memory.fd_growth_worker",
         "memory.fd_growth_main",
     ),
+    Fault(
+        "threads",
+        "threads are started in __getitem__, one in 50 items",
+        "memory.thread_growth_worker",
+        "memory.thread_growth_main",
+    ),
     Fault("shared_files", "files in /dev/shm are left", "memory.shm_growth", has_line=False),
     Fault(
         "copy_on_write",
@@ -181,6 +187,7 @@ _STEP_FAULTS = (
         has_line=False,
     ),
     Fault("open_files_in_main", "the step leaves files open", "memory.fd_growth_main"),
+    Fault("threads_in_main", "one in five steps starts a thread", "memory.thread_growth_main"),
     Fault(
         "kept_iterators",
         "iterators are kept, one in 40 steps",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -78,6 +79,11 @@ def loader(dataset: Dataset[Any], made: Setup, **options: Any) -> DataLoader[Any
 def pause(batch: Batch) -> None:
     """Stand for a step."""
     time.sleep(_STEP_SECONDS)
+
+
+def wait_for_ever() -> None:
+    """Be a thread that nobody ends."""
+    threading.Event().wait()
 
 
 def target(dataset: Callable[[int], Items], step: Step = pause) -> tuple[Any, Step]:

@@ -5,13 +5,26 @@ from __future__ import annotations
 import ctypes
 import gc
 import itertools
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from leak_setup import BATCH, Batch, Items, Setup, Step, loader, malloc, pause, setup, target
+from leak_setup import (
+    BATCH,
+    Batch,
+    Items,
+    Setup,
+    Step,
+    loader,
+    malloc,
+    pause,
+    setup,
+    target,
+    wait_for_ever,
+)
 from torch.utils.data import DataLoader, Dataset
 
 GROWN: list[Any] = []
@@ -109,6 +122,17 @@ def _open_files_in_main(batch: Batch) -> None:
     GROWN.append(Path(__file__).open("rb"))  # noqa: SIM115 - # here: open_files_in_main
 
 
+def _start_threads() -> Step:
+    steps = itertools.count()
+
+    def step(batch: Batch) -> None:
+        pause(batch)
+        if next(steps) % 5 == 0:
+            threading.Thread(target=wait_for_ever, daemon=True).start()  # here: threads_in_main
+
+    return step
+
+
 def _keep_iterators(made: Setup) -> Step:
     other = DataLoader(Items(), batch_size=BATCH, num_workers=1, multiprocessing_context="fork")
     count = itertools.count()
@@ -191,6 +215,10 @@ def native_in_main() -> Any:
 
 def open_files_in_main() -> Any:
     return target(Items, _open_files_in_main)
+
+
+def threads_in_main() -> Any:
+    return target(Items, _start_threads())
 
 
 def kept_iterators() -> Any:

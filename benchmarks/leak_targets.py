@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import gc
+import threading
 import uuid
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,17 @@ from typing import Any
 import numpy as np
 import torch
 from leak_cases import SHM_PREFIX
-from leak_setup import ITEMS, Items, loader, malloc, pause, realloc, setup, target
+from leak_setup import (
+    ITEMS,
+    Items,
+    loader,
+    malloc,
+    pause,
+    realloc,
+    setup,
+    target,
+    wait_for_ever,
+)
 
 _IN_FRONT = 33
 """What a bytes object takes beside its bytes."""
@@ -137,6 +148,12 @@ class OpenFiles(Items):
             GROWN.append(Path(__file__).open("rb"))  # noqa: SIM115 - # here: open_files
 
 
+class Threads(Items):
+    def touch(self, index: int) -> None:
+        if index % 50 == 0:
+            threading.Thread(target=wait_for_ever, daemon=True).start()  # here: threads
+
+
 class SharedFiles(Items):
     def touch(self, index: int) -> None:
         name = f"{SHM_PREFIX}{uuid.uuid4().hex}"
@@ -218,6 +235,10 @@ def fragments() -> Any:
 
 def open_files() -> Any:
     return target(OpenFiles)
+
+
+def threads() -> Any:
+    return target(Threads)
 
 
 def shared_files() -> Any:

@@ -47,6 +47,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "memory.dataset_cache_growth": {"worker": filling(75 * MIB, 2), "dataset_length": 300},
     "memory.fd_growth_main": {"main_descriptors": rising(20, 40)},
     "memory.fd_growth_worker": {"worker_descriptors": rising(20, 10)},
+    "memory.thread_growth_main": {"main_threads": rising(5, 9)},
+    "memory.thread_growth_worker": {"worker_threads": rising(5, 2)},
     "memory.shm_growth": {"shm": rising(20 * MIB)},
     "memory.workers_pile_up": {"worker_count": lambda epoch: 2 + 2 * epoch},
     "memory.device_growth": {
@@ -298,6 +300,32 @@ def test_what_open_files_take_is_told_once() -> None:
     assert set(growing(watch)) == {"memory.fd_growth_worker"}
     watch = make_watch(worker_descriptors=rising(20, 10), worker=rising(MIB, 100 * MIB))
     assert set(growing(watch)) == {"memory.fd_growth_worker", "memory.worker_growth"}
+
+
+def test_what_threads_take_is_told_once() -> None:
+    # an idle thread takes 50 KiB or so, in C: its stack, its arena
+    native = (GrowthCause(process="main", grown=MIB, traced=MIB // 50),)
+    starting = {"main_threads": rising(20, 9), "main": rising(MIB, 300 * MIB)}
+    assert set(growing(make_watch(**starting))) == {"memory.thread_growth_main"}
+    watch = make_watch(**starting, causes=native)
+    assert set(growing(watch)) == {"memory.thread_growth_main"}
+    few = starting | {"main_threads": rising(2, 9)}
+    both = {"memory.thread_growth_main", "memory.native_growth"}
+    assert set(growing(make_watch(**few, causes=native))) == both
+    other = Cause(process="main", file="train.py", line=7, bytes_per_epoch=0.7 * MIB)
+    seen = (GrowthCause(process="main", grown=MIB, traced=MIB, file="train.py", line=7),)
+    both = {"memory.thread_growth_main", "memory.main_step_growth"}
+    assert set(growing(make_watch(**starting, causes=seen, objects=(other,)))) == both
+
+
+def test_threads_of_iterators_that_are_kept_are_told_by_their_workers() -> None:
+    watch = make_watch(worker_count=lambda epoch: 2 + 2 * epoch, main_threads=rising(2, 9))
+    assert set(growing(watch)) == {"memory.workers_pile_up"}
+
+
+def test_threads_that_come_and_go_are_none_that_grow() -> None:
+    assert not growing(make_watch(main_threads=lambda time: 9 + 40 * (time % 1)))
+    assert not growing(make_watch(worker_threads=lambda time: min(34.0, 2 + 4 * time), epochs=40))
 
 
 def test_what_other_objects_explain_is_no_matter_of_open_files() -> None:

@@ -199,7 +199,7 @@ def test_workers_that_live_for_a_few_batches_are_not_acquitted(
     assert epochs_wanted(watch) is None, "there are no more"
     finding = one(watch, "memory.undecided")
     assert finding.title == (
-        "Not decided whether workers grow (memory of a worker and descriptors of a worker): what "
+        "Not decided whether workers grow (memory, descriptors and threads of a worker): what "
         "they take is given back when they end with each epoch, and an epoch has too few batches "
         "to tell growth from what a start takes."
     )

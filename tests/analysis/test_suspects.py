@@ -41,6 +41,12 @@ def test_what_open_files_take_is_what_is_found_held_against() -> None:
     assert main.expected == pytest.approx(MIB / 2 / 1000)
 
 
+def test_what_threads_take_is_no_objects() -> None:
+    watch = make_watch(epochs=12, main=rising(MIB / 2), main_threads=rising(20), workers=0)
+    (main,) = suspects(watch)
+    assert (main.process, main.expected) == ("main", None)
+
+
 def test_a_cache_that_is_full_by_now_is_looked_for() -> None:
     def held(time: float) -> float:
         epoch, phase = int(time), time % 1

@@ -42,6 +42,8 @@ def make_watch(
     kept_batches: Over = 0,
     main_descriptors: Over = 40,
     worker_descriptors: Over = 20,
+    main_threads: Over = 9,
+    worker_threads: Over = 2,
     worker_count: Callable[[int], int] | None = None,
     shm: Over = 0,
     device: Callable[[float], DeviceReading | None] = lambda time: None,
@@ -70,13 +72,13 @@ def make_watch(
                     items=round(items * time),
                     main=_process(
                         MAIN, at(main, time), 0, 0, at(mapped, time), at(kept_batches, time),
-                        at(main_descriptors, time),
+                        at(main_descriptors, time), at(main_threads, time),
                     ),
                     workers=tuple(
                         _process(
                             MAIN + 1 + number + (0 if persistent else 100 * epoch),
                             at(worker, life), at(copied, life), inherited - at(copied, life), 0, 0,
-                            at(worker_descriptors, life),
+                            at(worker_descriptors, life), at(worker_threads, life),
                         )
                         for number in range(count)
                     ),
@@ -110,6 +112,7 @@ def _process(
     mapped: float,
     shared_memory: float,
     descriptors: float,
+    threads: float,
 ) -> ProcessReading:
     """``own`` bytes were allocated by the process, ``copied`` of the inherited ones are its own."""
     private = round(own + copied)
@@ -126,4 +129,5 @@ def _process(
             pss_shmem=round(shared_memory),
         ),
         descriptors=round(descriptors),
+        threads=round(threads),
     )

@@ -89,6 +89,14 @@ def test_ten_kibibytes_an_item_in_workers_that_end_with_the_epoch() -> None:
     assert len({worker.pid for look in suite.watch.looks for worker in look.workers}) > 2
 
 
+@pytest.mark.usefixtures("first_pass_only")
+def test_threads_that_nobody_ends_are_told_and_not_the_memory_that_they_take() -> None:
+    suite = check("threads_that_nobody_ends")
+    (leak,) = suite.leaks
+    assert leak.code == "memory.thread_growth_main"
+    assert growth_per_item(suite, leak.code) == pytest.approx(8 / ITEMS, rel=0.2)
+
+
 def test_a_bounded_cache_is_no_leak() -> None:
     suite = check("a_bounded_cache")
     assert suite.leaks == ()

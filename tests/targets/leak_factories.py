@@ -1,5 +1,8 @@
 """Loaders whose memory grows by a known amount for each item, and some that only seem to."""
 
+import itertools
+import threading
+
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -71,3 +74,13 @@ def a_deep_queue_of_shuffled_frames():
 
 def breaks():
     raise ValueError("no such data")
+
+
+def threads_that_nobody_ends():
+    steps = itertools.count()
+
+    def step(batch):
+        if next(steps) % 5 == 0:
+            threading.Thread(target=threading.Event().wait, daemon=True).start()
+
+    return _loader(0, workers=0), step

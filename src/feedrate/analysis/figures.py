@@ -52,6 +52,11 @@ def descriptors(process: ProcessReading) -> float | None:
     return _number(process.descriptors)
 
 
+def threads(process: ProcessReading) -> float | None:
+    """Return how many threads it runs."""
+    return _number(process.threads)
+
+
 def of_main(figure: OfProcess) -> Figure:
     """Return the figure of the main process."""
     return lambda look: figure(look.main)

@@ -81,6 +81,18 @@ WORDS: dict[str, Words] = {
         end="Kept batches hold descriptors too, one for each tensor.",
         remedy="Close what the loop opens; keep numbers or clones of batches, not batches.",
     ),
+    "memory.thread_growth_worker": Words(
+        begin="threads of a worker{which} grow",
+        end="Something started in __getitem__ is never ended.",
+        remedy="Start threads once for each worker, in worker_init_fn or with the first item, or "
+        "end them: with ThreadPoolExecutor() as pool.",
+    ),
+    "memory.thread_growth_main": Words(
+        begin="threads of the main process grow",
+        end="Something that the loop starts is never ended.",
+        remedy="Make pools, writers and loggers once and not for each step or epoch, and close "
+        "them: with, shutdown(), close().",
+    ),
     "memory.shm_growth": Words(
         begin="files in /dev/shm{which} pile up",
         end="They stay until they are unlinked; what other programs of this user leave there "

@@ -17,7 +17,7 @@ from feedrate.analysis.growth import FEWEST_EPOCHS
 from feedrate.analysis.harmless import harmless
 from feedrate.analysis.leak_words import IN_ONE_PROCESS, ONE_PROCESS, WORDS, amount, begin
 from feedrate.analysis.phases import epoch_items
-from feedrate.analysis.wording import figure, sentence
+from feedrate.analysis.wording import figure, listed, sentence
 from feedrate.memory_records import GrowthCause, MemoryWatch
 from feedrate.records import Evidence, Finding, Severity
 
@@ -209,7 +209,11 @@ def _undecided(watch: MemoryWatch, is_open: Iterable[Grown]) -> Finding:
 
 def _untold(watch: MemoryWatch, untold: Iterable[Grown]) -> Finding:
     once = "Make the loader once and not for each epoch"
-    figures = " and ".join(each.figure for each in untold)
+    names: dict[str, list[str]] = {}
+    for each in untold:
+        name, _, whose = each.figure.partition(" of ")
+        names.setdefault(whose, []).append(name)
+    figures = listed(f"{listed(each)} of {whose}" for whose, each in names.items())
     return Finding(
         code="memory.undecided",
         severity="info",

@@ -24,8 +24,9 @@ FIGURES: dict[str, OfReading] = {
     "file": lambda process: process.memory.pss_file,
     "shmem": lambda process: process.memory.pss_shmem,
     "descriptors": lambda process: process.descriptors,
+    "threads": lambda process: process.threads,
 }
-"""The table's columns, by name: bytes, and descriptors as a count."""
+"""The table's columns, by name: bytes, and counts of descriptors and threads."""
 _FEW = 4
 """So many workers get a row each."""
 

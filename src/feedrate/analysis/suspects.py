@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from feedrate.analysis.growing import each_figure, everything
@@ -14,15 +16,20 @@ _OF_PYTHON = {
     "memory.dataset_cache_growth": "worker 0",
     "memory.fd_growth_main": "main",
     "memory.fd_growth_worker": "worker 0",
+    "memory.thread_growth_main": "main",
+    "memory.thread_growth_worker": "worker 0",
 }
 """The kinds of growth that Python objects may explain, and a process that shows it."""
+
+
+_OF_FILES = ("memory.fd_growth_main", "memory.fd_growth_worker")
 
 
 class Suspect(msgspec.Struct, frozen=True, kw_only=True):
     """A process that grows: "main", or "worker 0" for any of the workers.
 
     ``expected`` is by how many bytes, with each of its own items: 0 where it has stopped by now, as
-    a cache does that is full; ``None`` where only its descriptors grow.
+    a cache does that is full; ``None`` where only its files or threads grow.
     """
 
     process: str
@@ -38,16 +45,28 @@ def suspects(watch: MemoryWatch) -> tuple[Suspect, ...]:
         process = _process(each)
         if process is not None and each.unit == "bytes" and each.growth.verdict == "grows":
             rates.setdefault(process, each.per_item)
-    units: dict[str, set[str]] = {}
+    told: dict[str, list[Grown]] = {}
     for each in everything(watch):
         process = _process(each)
         if process is not None:
-            units.setdefault(process, set()).add(each.unit)
-    # What open files take is not told as a growth of memory, but what is found is held against it.
+            told.setdefault(process, []).append(each)
     return tuple(
-        Suspect(process=process, expected=rates.get(process, 0.0 if "bytes" in told else None))
-        for process, told in units.items()
+        Suspect(process=process, expected=_expected(grown, rates.get(process)))
+        for process, grown in told.items()
     )
+
+
+def _expected(told: Sequence[Grown], rate: float | None) -> float | None:
+    """Return what is to be expected of a process, from what is told of it and its memory's rate.
+
+    What open files take is not told as growth of memory, but what is found is held against it.
+    What threads take is in C, and no object that is found explains any of it.
+    """
+    if any(each.unit == "bytes" for each in told):
+        return rate or 0.0
+    if any(each.code in _OF_FILES for each in told):
+        return rate
+    return None
 
 
 def _process(grown: Grown) -> str | None:

@@ -27,7 +27,14 @@ from feedrate.report.series import NONE
 from feedrate.report.words import count, items_word
 
 _MIB = 2**20
-_COUNTED = "descriptors"
+_COUNTED = ("descriptors", "threads")
+_NO_MEMORY = (
+    "memory.fd_growth_main",
+    "memory.fd_growth_worker",
+    "memory.thread_growth_main",
+    "memory.thread_growth_worker",
+    "memory.workers_pile_up",
+)
 _HEADS = {
     "VMS": ("", "VMS", 1),
     "RSS": ("", "RSS", 2),
@@ -39,6 +46,7 @@ _HEADS = {
     "file": ("file", "(PSS)", 3),
     "shmem": ("shmem", "(PSS)", 4),
     "descriptors": ("", "files", 9),
+    "threads": ("", "threads", 0),
 }
 """Each column's head, and its worth: those of least worth are left out first."""
 _MARKS = {True: ("+ ", "green"), False: ("! ", "yellow"), None: ("· ", "dim")}
@@ -84,7 +92,7 @@ def verdict_words(findings: Sequence[Finding]) -> str:
 
 
 def _is_of_memory(finding: Finding) -> bool:
-    return "fd_growth" not in finding.code and finding.code != "memory.workers_pile_up"
+    return finding.code not in _NO_MEMORY
 
 
 def _head(
@@ -203,7 +211,7 @@ def _cell(name: str, amounts: Amounts, part: str) -> str:
     value = getattr(amounts, part)
     if value is None:
         return NONE
-    if name == _COUNTED:
+    if name in _COUNTED:
         return _signed(value, 1) if part == "slope" else units.number(round(value, 1))
     return _signed(value / _MIB, 3) if part == "slope" else f"{value / _MIB:,.1f}"
 
