@@ -155,3 +155,32 @@ def test_another_program_that_goes_up_and_down_holds_no_verdict_up() -> None:
     )
     assert epochs_wanted(watch) is None
     assert "memory.no_growth" in {each.code for each in judge(watch)}
+
+
+def test_programs_that_are_started_and_never_end_pile_up() -> None:
+    def others(time: float) -> tuple[ProcessReading, ...]:
+        return tuple(other(900 + n, 5 * MIB, program="ffmpeg") for n in range(int(3 * time)))
+
+    (made,) = growing(beside(others))
+    assert made.code == "memory.programs_pile_up"
+    assert made.per_epoch == pytest.approx(3, rel=0.05)
+    assert [each.code for each in judge(beside(others)) if is_leak(each)] == [made.code]
+
+
+def test_programs_that_come_and_go_leave_nothing_open() -> None:
+    def others(time: float) -> tuple[ProcessReading, ...]:
+        many = (3, 0, 5, 1, 4)[int(9 * time) % 5]
+        return tuple(other(1000 + n, 5 * MIB, program="git") for n in range(many))
+
+    watch = beside(others)
+    assert not growing(watch)
+    assert epochs_wanted(watch) is None
+
+
+def test_a_pool_of_programs_that_fills_up_is_none_that_grows() -> None:
+    def others(time: float) -> tuple[ProcessReading, ...]:
+        return tuple(
+            other(1000 + n, 5 * MIB, program="compile_worker") for n in range(min(6, int(4 * time)))
+        )
+
+    assert not growing(beside(others))

@@ -77,6 +77,11 @@ def worker_count(look: MemoryLook) -> float | None:
     return float(len(look.workers) + sum(each.program is None for each in look.others))
 
 
+def program_count(look: MemoryLook) -> float | None:
+    """Return how many other programs run that the main process or a worker has started."""
+    return float(sum(each.program is not None for each in look.others))
+
+
 def shm_bytes(look: MemoryLook) -> float | None:
     """Return what the user's files in ``/dev/shm`` take; where that was not read, all it holds.
 

@@ -111,8 +111,15 @@ def _kept_batches(watch: MemoryWatch) -> list[Grown]:
 
 
 def _processes(watch: MemoryWatch) -> list[Grown]:
+    limit = ("processes", None)
     made = of_counts(watch, "worker processes", figures.worker_count)
-    return coded(watch, made, "memory.workers_pile_up", ("processes", None))
+    programs = of_counts(watch, "other programs", figures.program_count)
+    piled_up = coded(watch, programs, "memory.programs_pile_up", limit)
+    # Programs come and go as they like: no verdict waits until that is known.
+    return [
+        *coded(watch, made, "memory.workers_pile_up", limit),
+        *(each for each in piled_up if each.code),
+    ]
 
 
 def _shm(watch: MemoryWatch) -> list[Grown]:

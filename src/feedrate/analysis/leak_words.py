@@ -106,6 +106,11 @@ WORDS: dict[str, Words] = {
         remedy="Keep no reference to an iterator that is done, make the loader once and not for "
         "each epoch, and call iter() on it once an epoch.",
     ),
+    "memory.programs_pile_up": Words(
+        begin="the number of other programs that run grows",
+        end="They are started ever again, and do not end.",
+        remedy="End each, and wait for that: subprocess.run(), or with subprocess.Popen(...).",
+    ),
     "memory.device_growth": Words(
         begin="device memory held by tensors grows",
         end="Each step keeps tensors.",

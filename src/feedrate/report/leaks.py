@@ -34,6 +34,7 @@ _NO_MEMORY = (
     "memory.thread_growth_main",
     "memory.thread_growth_worker",
     "memory.workers_pile_up",
+    "memory.programs_pile_up",
 )
 _HEADS = {
     "VMS": ("", "VMS", 1),
