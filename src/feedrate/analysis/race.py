@@ -39,6 +39,12 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         return median(self.rates.values()) if self.rates else 0.0
 
     @property
+    def seconds(self) -> float:
+        """What a run of it takes, the mean of those that it had."""
+        known = [run.seconds for run in self.benchmark.runs if run.seconds is not None]
+        return sum(known) / len(known) if known else 0.0
+
+    @property
     def sound(self) -> bool:
         """Whether it may go on: it neither failed nor does other work, and was not left out."""
         return self.error is None and not self.differs and self.benchmark.skipped is None

@@ -55,7 +55,7 @@ def _goes_on(tuned: Tuned, number: int, order: Sequence[Entry], budget_seconds: 
         return False
     if number >= _ENOUGH_FOR_NO_GAIN and all(each.rate <= own.rate for each in order):
         return False
-    return tuned.spent + sum(map(_seconds, order)) <= budget_seconds
+    return tuned.spent + sum(each.seconds for each in order) <= budget_seconds
 
 
 def _lost(one: Entry, own: Entry, share: float) -> bool:
@@ -85,9 +85,3 @@ def _until(entry: Entry, number: int) -> Entry:
     """Return the entry as it stood before a round."""
     rates = {repeat: rate for repeat, rate in entry.rates.items() if repeat < number}
     return msgspec.structs.replace(entry, rates=rates)
-
-
-def _seconds(entry: Entry) -> float:
-    """Return what a run of the entry takes, from those it had."""
-    known = [run.seconds for run in entry.benchmark.runs if run.seconds is not None]
-    return sum(known) / len(known) if known else 0.0

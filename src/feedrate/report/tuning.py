@@ -18,6 +18,7 @@ from feedrate.analysis.answering import Answer, answer
 from feedrate.analysis.candidates import chosen_level
 from feedrate.analysis.race import Entry
 from feedrate.analysis.reasons import line
+from feedrate.analysis.rounds import rounds
 from feedrate.analysis.tuned import Tuned, read
 from feedrate.analysis.tuning import LEAST_GAIN, judge, recommend
 from feedrate.analysis.windows import Part, Stretch, percentile
@@ -100,9 +101,7 @@ def _data(facts: LoaderFacts) -> str:
 
 def _measured(tuned: Tuned) -> str:
     parts = [count(len(tuned.every_run), "run")]
-    rounds = max((len(each.rates) for each in tuned.race), default=0)
-    if rounds:
-        parts.append(f"{count(rounds, 'round')} against your settings, in rotated order")
+    parts += [raced] if (raced := rounds(tuned)) else []
     budget = tuned.procedure.budget_seconds
     spent = units.duration(tuned.spent)
     if budget and tuned.spent > _OVER * budget:
