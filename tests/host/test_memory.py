@@ -98,6 +98,25 @@ def test_readings_added_up() -> None:
     assert add_readings([]) is None
 
 
+def test_what_a_copy_has_in_common_with_its_originals_is_counted_as_its_own() -> None:
+    reader = tree()
+    first, second = 5_000_010, 5_000_011
+    for pid, text in ((first, ROLLUP), (second, OLD_ROLLUP)):
+        reader.files[f"/proc/{pid}/smaps_rollup"] = text
+
+    def main_of(*originals: int) -> MemoryReading:
+        snapshot = TreeSampler(MAIN, reader, originals=originals).sample(0)
+        assert snapshot is not None
+        return snapshot.main
+
+    alone = parse_smaps_rollup(ROLLUP)
+    one = main_of(first, GONE)
+    assert (one.pss, one.pss_file, one.pss_shmem) == (2 * 379 * 1024, 2 * 267 * 1024, 2 * 12 * 1024)
+    assert (one.rss, one.uss, one.anonymous) == (alone.rss, alone.uss, alone.anonymous)
+    both = main_of(first, second)
+    assert (both.pss, both.pss_file) == ((2 * 379 + 100) * 1024, None)
+
+
 def test_sample_of_a_main_process_and_its_workers() -> None:
     snapshot = sampler(tree()).sample(2.5)
     assert snapshot is not None
