@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from feedrate.analysis.answering import answer
 from feedrate.analysis.beside import pair
-from feedrate.analysis.race import beyond_doubt, duel
+from feedrate.analysis.race import duel
 from feedrate.analysis.tuned import Tuned
 from feedrate.plan.race import LEAST_ROUNDS, ROUNDS
 from feedrate.settings import LoaderSettings
-
-_ENOUGH_FOR_A_GAIN = 3
-"""Rounds after which a gain that each of them shows alike is held to be there: it decides nothing,
-but stands beside what was decided."""
 
 
 def begin(tuned: Tuned) -> tuple[LoaderSettings, ...]:
@@ -30,7 +26,7 @@ def next_beside(tuned: Tuned, budget_seconds: float) -> tuple[LoaderSettings, in
         left = [each for each in order if number not in each.rates]
         if len(left) == len(order) and number >= LEAST_ROUNDS:
             matters = ours.rate >= (1 + tuned.procedure.tolerance) * torchs.rate
-            if beyond_doubt(ours, torchs) or not matters or _is_settled(tuned, number):
+            if not matters or _is_settled(tuned, number):
                 return None
             runs = (*torchs.benchmark.runs, *ours.benchmark.runs)
             a_round = sum(run.seconds or 0.0 for run in runs) / number
@@ -42,12 +38,14 @@ def next_beside(tuned: Tuned, budget_seconds: float) -> tuple[LoaderSettings, in
 
 
 def _is_settled(tuned: Tuned, rounds: int) -> bool:
-    """Say whether each round so far shows a gain that matters, and together that it is no noise."""
-    if rounds < _ENOUGH_FOR_A_GAIN:
-        return False
+    """Say whether each round so far shows a gain that matters, and together that it is no noise.
+
+    Of two rounds each has to show twice what matters.
+    """
     tolerance = tuned.procedure.tolerance
+    least = 1 + (2 if rounds <= LEAST_ROUNDS else 1) * tolerance
     found = duel(tuned.beside, tolerance)
     if found is None or not found.surely_faster:
         return False
     ours, torchs = found.winner.rates, found.own.rates
-    return all(ours[each] >= (1 + tolerance) * torchs[each] for each in range(rounds))
+    return all(ours[each] >= least * torchs[each] for each in range(rounds))

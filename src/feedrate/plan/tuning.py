@@ -33,6 +33,8 @@ _STATIC_SHARE, _STATIC_SECONDS = 0.025, (1.0, 4.0)
 """More rounds tell more than longer runs: it is processes that differ."""
 _CONFIRM_SECONDS = (1.0, 2.0)
 """Of a search that is known already: a quick answer."""
+_BESIDE_SHARE = 1 / 60
+"""Shorter, for it decides nothing."""
 _GUESS_SECONDS = 2.0
 _BETWEEN = 2  # so many levels are tried between those that double
 _SEARCH_SHARE = 0.6
@@ -127,15 +129,10 @@ def static_seconds(tuned: Tuned, limits: Limits, entries: int) -> float:
     """Return how long each run of the race may measure, so that all rounds fit into the budget."""
     raced = {run.position for each in tuned.race for run in each.benchmark.runs}
     before = [run for run in tuned.runs if run.position not in raced]
-    bounds = _CONFIRM_SECONDS if tuned.earlier else _STATIC_SECONDS
-    return _share(before, limits, 2 * ROUNDS + max(0, entries - 2), bounds)
-
-
-def _share(before: Sequence[Run], limits: Limits, runs: int, bounds: tuple[float, float]) -> float:
-    """Return how long each of some runs may measure in the time that those before have left."""
+    runs = 2 * ROUNDS + max(0, entries - 2)
     left = limits.seconds - sum(run.seconds or 0.0 for run in before)
     seconds = min(left / runs - _around(before), _STATIC_SHARE * limits.seconds)
-    return _clamped(seconds, bounds)
+    return _clamped(seconds, _CONFIRM_SECONDS if tuned.earlier else _STATIC_SECONDS)
 
 
 def _around(runs: Sequence[Run]) -> float:
@@ -272,7 +269,7 @@ def _beside(tuned: Tuned, limits: Limits) -> Step | None:
     entries = tuple(each.settings for each in tuned.beside) or begin(tuned)
     if not entries:
         return None
-    seconds = _share(tuned.runs, limits, 2 * ROUNDS, _STATIC_SECONDS)
+    seconds = _clamped(_BESIDE_SHARE * limits.seconds, _STATIC_SECONDS)
     if tuned.beside:
         found = next_beside(tuned, limits.seconds)
     else:
