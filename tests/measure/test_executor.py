@@ -13,12 +13,12 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
 import pytest
+from odd_children import spec, wait_until
 
 from feedrate.measure import wire
 from feedrate.measure.executor import Outcome, SubprocessExecutor
@@ -27,17 +27,6 @@ from feedrate.measure.stacks import DUMP_SIGNAL
 from feedrate.settings import LoaderSettings
 
 pytestmark = pytest.mark.torch
-TARGETS = Path(__file__).parents[1] / "targets" / "odd_loaders.py"
-
-
-def spec(name: str, workers: int = 2, **changes: object) -> wire.ChildSpec:
-    fields: dict[str, object] = {
-        "target": f"{TARGETS}:{name}",
-        "settings": LoaderSettings(num_workers=workers),
-        "epochs": 2,
-        "seed": 0,
-    }
-    return wire.ChildSpec(**(fields | changes))  # type: ignore[arg-type]
 
 
 def execute(
@@ -48,13 +37,6 @@ def execute(
         spec(name, workers, **changes), timeout=timeout, on_message=messages.append
     )
     return outcome, messages
-
-
-def wait_until(true: Callable[[], object], seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "what was waited for did not come"
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -8,26 +8,24 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import psutil
 import pytest
+from odd_children import spec, wait_until
 
 from feedrate.measure import wire
 from feedrate.measure.child_process import ChildProcess, child_environment
 from feedrate.measure.executor import Outcome, SubprocessExecutor
 from feedrate.measure.fork_server import AVAILABLE, CannotForkError, ForkServer
 from feedrate.measure.observer import Observer
-from feedrate.settings import LoaderSettings
 
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.skipif(not AVAILABLE, reason="nothing is forked here"),
 ]
-TARGETS = Path(__file__).parents[1] / "targets" / "odd_loaders.py"
 
 
 @pytest.fixture
@@ -36,27 +34,10 @@ def server() -> Iterator[ForkServer]:
         yield server
 
 
-def spec(name: str, workers: int = 2, **changes: object) -> wire.ChildSpec:
-    fields: dict[str, object] = {
-        "target": f"{TARGETS}:{name}",
-        "settings": LoaderSettings(num_workers=workers),
-        "epochs": 2,
-        "seed": 0,
-    }
-    return wire.ChildSpec(**(fields | changes))  # type: ignore[arg-type]
-
-
 def execute(forks: ForkServer | None, name: str, workers: int = 2, **changes: object) -> Outcome:
     return SubprocessExecutor(forks=forks).execute(
         spec(name, workers, **changes), timeout=60, on_message=lambda _: None
     )
-
-
-def wait_until(true: Callable[[], object], seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "what was waited for did not come"
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
