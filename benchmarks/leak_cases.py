@@ -138,7 +138,7 @@ _DATASET_FAULTS = (
     ),
     Fault(
         "threads",
-        "threads are started in __getitem__, one in 50 items",
+        "threads are started in __getitem__, one in 20 items",
         "memory.thread_growth_worker",
         "memory.thread_growth_main",
     ),

@@ -150,7 +150,7 @@ class OpenFiles(Items):
 
 class Threads(Items):
     def touch(self, index: int) -> None:
-        if index % 50 == 0:
+        if index % 20 == 0:
             threading.Thread(target=wait_for_ever, daemon=True).start()  # here: threads
 
 
