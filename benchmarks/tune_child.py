@@ -12,14 +12,14 @@ import warnings
 import msgspec
 import tune_targets
 from torch.utils.data import DataLoader
-from tune_plan import Setting, Value
+from tune_plan import Setting
 
 SETTLING_ROUNDS = 4
 SETTLING_SECONDS = 2.0
 """How long the queues are given to fill and to even out, at most."""
 
 
-def measure(key: str, given: Setting, seconds: float) -> Value:
+def measure(key: str, given: Setting, seconds: float) -> float:
     work = tune_targets.work(key)
     options = work.options(num_workers=given.workers, prefetch_factor=given.prefetch)
     if not given.in_order:
@@ -39,7 +39,7 @@ def measure(key: str, given: Setting, seconds: float) -> Value:
         count += 1
         took = time.perf_counter() - start
         if count % turn == 0 and took >= seconds:
-            return Value(count * work.batch_size / took)
+            return count * work.batch_size / took
 
 
 def main() -> None:

@@ -75,13 +75,6 @@ QUICK = Pace(FEW_WORKERS, FEW_PREFETCH, 0.5, 1, 60.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
-    """What one process measured: items per second."""
-
-    rate: float
-
-
-@dataclass(frozen=True, slots=True)
 class Tried:
     """What one tuner did: the seconds it took, what it chose, and what it said.
 

@@ -35,7 +35,6 @@ from tune_plan import (
     Result,
     Setting,
     Tried,
-    Value,
     all_settings,
     finalists,
     rotated,
@@ -98,18 +97,18 @@ def _end(child: subprocess.Popen[str]) -> None:
     child.wait()
 
 
-def value(key: str, given: Setting, seconds: float) -> Value:
-    """Measure a setting in a fresh process."""
+def rate(key: str, given: Setting, seconds: float) -> float:
+    """Measure a setting in a fresh process; return items/s."""
     asked = msgspec.json.encode(given).decode()
     command = [sys.executable, str(HERE / "tune_child.py"), key, asked, str(seconds)]
-    return msgspec.json.decode(run(command, VALUE_SECONDS, {}), type=Value)
+    return msgspec.json.decode(run(command, VALUE_SECONDS, {}), type=float)
 
 
 def grid(key: str, pace: Pace, turn: int) -> tuple[dict[Setting, float], float]:
     """Return each setting's rate, and the seconds that all took."""
     start = time.perf_counter()
     settings = rotated(all_settings(pace.workers, pace.prefetch), turn)
-    rates = {each: value(key, each, pace.seconds).rate for each in settings}
+    rates = {each: rate(key, each, pace.seconds) for each in settings}
     return rates, time.perf_counter() - start
 
 
@@ -175,7 +174,7 @@ def measure(key: str, turn: int, pace: Pace, there: Sequence[str], places: Path)
     again: dict[Setting, tuple[float, ...]] = dict.fromkeys(last, ())
     for round_ in range(pace.rounds):
         for each in rotated(last, round_):
-            again[each] = (*again[each], value(key, each, pace.seconds).rate)
+            again[each] = (*again[each], rate(key, each, pace.seconds))
     result = Result(workloads.KINDS[key]().name, rates, seconds, tuple(tried), again)
     for each in last:
         values = ", ".join(f"{rate:,.0f}" for rate in again[each])

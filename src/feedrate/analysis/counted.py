@@ -8,9 +8,9 @@ from collections.abc import Collection
 import msgspec
 
 from feedrate.analysis import figures
-from feedrate.analysis.coded import Limit, coded
-from feedrate.analysis.figures import of_main, of_workers
-from feedrate.analysis.grown import Grown, of_counts
+from feedrate.analysis.coded import coded
+from feedrate.analysis.figures import OfProcess, of_main, of_workers
+from feedrate.analysis.grown import MAIN, WORKER, Grown, of_counts
 from feedrate.analysis.opened import increasing, is_same_line
 from feedrate.analysis.others import of_others
 from feedrate.memory_records import GrowthCause, MemoryWatch
@@ -18,64 +18,83 @@ from feedrate.memory_records import GrowthCause, MemoryWatch
 _MOST_OF_IT = 0.5
 
 
-class _Counted(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of what is counted: the bytes that one of them takes at most, and how they are told.
+class _Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of what is counted.
 
-    ``kinds`` are those of the growth in memory that may be nothing else.
+    Attributes:
+        name: what they are called.
+        code: of a growth, before "_main" or "_worker".
+        figure: how many a process has.
+        bytes: what one of them takes at most of its process's memory.
+        memory: the codes of a growth in memory that may be nothing else.
     """
 
+    name: str
+    code: str
+    figure: OfProcess
     bytes: int
-    kinds: frozenset[str]
+    memory: frozenset[str]
 
 
-_FILES = _Counted(
+_OF_A_PROCESS = frozenset({"memory.main_step_growth", "memory.worker_growth"})
+_FILES = _Kind(
+    name="descriptors",
+    code="memory.fd_growth",
+    figure=figures.descriptors,
     bytes=16 * 1024,  # its object and its buffer are a few kibibytes
-    kinds=frozenset({"memory.main_step_growth", "memory.worker_growth"}),
+    memory=_OF_A_PROCESS,
 )
-_THREADS = _Counted(
+_THREADS = _Kind(
+    name="threads",
+    code="memory.thread_growth",
+    figure=figures.threads,
     bytes=256 * 1024,  # what it has touched of its stack, and its arena of the C allocator
-    kinds=_FILES.kinds | {"memory.native_growth"},
+    memory=_OF_A_PROCESS | {"memory.native_growth"},
 )
-_COUNTED = {
-    "memory.fd_growth_main": _FILES,
-    "memory.fd_growth_worker": _FILES,
-    "memory.thread_growth_main": _THREADS,
-    "memory.thread_growth_worker": _THREADS,
+_KINDS = {
+    f"{kind.code}_{process}": kind for kind in (_FILES, _THREADS) for process in ("main", "worker")
 }
 
 
 def counts(watch: MemoryWatch) -> list[Grown]:
     """Return the descriptors and threads of the main process and of the loader's workers."""
-    main = of_counts(watch, "descriptors of the main process", of_main(figures.descriptors))
-    worker = of_counts(
-        watch, "descriptors of a worker", of_workers(figures.descriptors), in_workers=True
-    )
-    threads = of_counts(watch, "threads of the main process", of_main(figures.threads))
-    of_worker = of_counts(
-        watch, "threads of a worker", of_workers(figures.threads), in_workers=True
-    )
-    room = watch.room
-    return [
-        *_of_each(watch, main, "memory.fd_growth_main", room.main_descriptors),
-        *_of_each(watch, worker, "memory.fd_growth_worker", room.worker_descriptors),
-        *_of_each(watch, threads, "memory.thread_growth_main"),
-        *_of_each(watch, of_worker, "memory.thread_growth_worker"),
-    ]
+    found = []
+    for kind in (_FILES, _THREADS):
+        for process, whose, figure in (
+            (MAIN, "the main process", of_main(kind.figure)),
+            (WORKER, "a worker", of_workers(kind.figure)),
+        ):
+            made = of_counts(watch, f"{kind.name} of {whose}", figure, process=process)
+            found += _coded(watch, made, kind)
+    return found
 
 
 def counts_of_others(watch: MemoryWatch, whose: str, pids: frozenset[int]) -> list[Grown]:
     """Return the same of workers of another loader."""
-    room = watch.room.worker_descriptors
     found = []
-    for name, figure, code, limit in (
-        ("descriptors", figures.descriptors, "memory.fd_growth_worker", room),
-        ("threads", figures.threads, "memory.thread_growth_worker", None),
-    ):
-        made = of_counts(watch, f"{name} of {whose}", of_others(figure, pids), processes=len(pids))
+    for kind in (_FILES, _THREADS):
+        figure = of_others(kind.figure, pids)
+        made = of_counts(watch, f"{kind.name} of {whose}", figure, processes=len(pids))
         if made is not None:
             made = msgspec.structs.replace(made, which=" of another loader")
-        found += coded(watch, made, code, _left(made, name, limit), each=True)
+        found += _coded(watch, made, kind)
     return found
+
+
+def _coded(watch: MemoryWatch, made: Grown | None, kind: _Kind) -> list[Grown]:
+    """Return a figure with what the second pass found; a limit is each process's own."""
+    if made is None:
+        return []
+    if made.is_growing and made.process:
+        each_epoch = (made.per_epoch or 0.0) / max(1, made.processes)
+        made = msgspec.structs.replace(made, cause=increasing(watch, made.process, each_epoch))
+    is_main = made.process == MAIN
+    most = None
+    if kind is _FILES:
+        most = watch.room.main_descriptors if is_main else watch.room.worker_descriptors
+    left = None if most is None else most - round(made.series.values[-1])
+    code = f"{kind.code}_{'main' if is_main else 'worker'}"
+    return coded(watch, made, code, (kind.name, left), each=True)
 
 
 def is_of_counted(watch: MemoryWatch, made: Grown, among: Collection[Grown]) -> bool:
@@ -92,49 +111,27 @@ def is_of_counted(watch: MemoryWatch, made: Grown, among: Collection[Grown]) -> 
 
 
 def _takes(watch: MemoryWatch, made: Grown, other: Grown) -> bool:
-    counted = _COUNTED.get(other.code)
-    if counted is None or made.code not in counted.kinds or _whose(made) != _whose(other):
+    kind = _KINDS.get(other.code)
+    if kind is None or made.code not in kind.memory:
+        return False
+    if (made.process, made.which) != (other.process, other.which):
         return False
     explained = made.cause is None or is_same_line(made.cause, other.cause)
     is_native = made.code == "memory.native_growth"
     return (
-        made.growth.slope <= counted.bytes * other.growth.slope
+        made.growth.slope <= kind.bytes * other.growth.slope
         and (explained or is_native)
         and not _has_more(watch, made, other.cause)
     )
 
 
-def _whose(made: Grown) -> tuple[str, str]:
-    """Return the process that a figure is of, by its name, and what tells that apart."""
-    is_main = made.figure.endswith(("the main process", "the main process holds"))
-    return ("main" if is_main else made.figure.partition(" of ")[2]), made.which
-
-
 def _has_more(watch: MemoryWatch, made: Grown, counted: GrowthCause | None) -> bool:
     """Tell whether other objects than those that are counted are most of a process's growth."""
-    process = "main" if _whose(made)[0] == "main" else "worker 0"
     others = sum(
         each.bytes_per_epoch
         for each in watch.objects
-        if not made.which  # the second pass saw nothing of other loaders' workers
-        and each.process == process
+        # of workers of other loaders the second pass saw nothing
+        if each.process == made.process
         and (counted is None or (each.file, each.line) != (counted.file, counted.line))
     )
     return others * max(1, made.processes) > _MOST_OF_IT * (made.per_epoch or math.inf)
-
-
-def _of_each(
-    watch: MemoryWatch, made: Grown | None, code: str, limit: int | None = None
-) -> list[Grown]:
-    """Return the figure, with a limit of its own in each process."""
-    name = "threads" if "thread" in code else "descriptors"
-    if made is not None and made.is_growing:
-        process = "main" if code.endswith("_main") else "worker 0"
-        each_epoch = (made.per_epoch or 0.0) / max(1, made.processes)
-        made = msgspec.structs.replace(made, cause=increasing(watch, process, each_epoch))
-    return coded(watch, made, code, _left(made, name, limit), each=True)
-
-
-def _left(made: Grown | None, name: str, limit: int | None) -> Limit:
-    left = None if limit is None or made is None else limit - round(made.series.values[-1])
-    return (name, left)

@@ -14,7 +14,7 @@ from feedrate.analysis.coded import Limit, coded
 from feedrate.analysis.counted import counts, counts_of_others, is_of_counted
 from feedrate.analysis.figures import of_main, of_workers
 from feedrate.analysis.filling import filling_cache
-from feedrate.analysis.grown import Grown, of_bytes, of_counts
+from feedrate.analysis.grown import MAIN, WORKER, Grown, of_bytes, of_counts
 from feedrate.analysis.mapped import who_maps
 from feedrate.analysis.others import of_others, staying
 from feedrate.memory_records import GrowthCause, MemoryWatch
@@ -55,8 +55,9 @@ def _main(watch: MemoryWatch) -> list[Grown]:
         of_main(figures.private),
         watch.room.memory,
         cause=_cause(watch, "main"),
+        process=MAIN,
     )
-    if made is not None and (ends := bounded(watch, made, "main")) is not None:
+    if made is not None and (ends := bounded(watch, made, MAIN)) is not None:
         return coded(watch, ends, "memory.bounded_cache", _memory(watch))
     cause = made.cause if made is not None else None
     return coded(watch, made, _code_of(cause, "memory.main_step_growth"), _memory(watch))
@@ -65,10 +66,10 @@ def _main(watch: MemoryWatch) -> list[Grown]:
 def _workers(watch: MemoryWatch) -> list[Grown]:
     figure = of_workers(figures.private)
     name, found = "memory of a worker", _cause(watch, "worker")
-    made = of_bytes(watch, name, figure, watch.room.memory, cause=found, in_workers=True)
+    made = of_bytes(watch, name, figure, watch.room.memory, cause=found, process=WORKER)
     if made is None:
         return []
-    if (ends := bounded(watch, made, "worker 0")) is not None:
+    if (ends := bounded(watch, made, WORKER)) is not None:
         return coded(watch, ends, "memory.bounded_cache", _memory(watch))
     cause = made.cause
     code = _code_of(cause, "memory.worker_growth")
@@ -106,7 +107,7 @@ def _others(watch: MemoryWatch) -> list[Grown]:
 def _kept_batches(watch: MemoryWatch) -> list[Grown]:
     figure = of_main(figures.shared_memory)
     name = "shared memory that the main process holds"
-    made = of_bytes(watch, name, figure, watch.room.memory)
+    made = of_bytes(watch, name, figure, watch.room.memory, process=MAIN)
     return coded(watch, made, "memory.main_step_growth", _memory(watch))
 
 

@@ -19,12 +19,16 @@ _LIVES = 2 * BINS
 """A life that so many epochs with looks could not fill has too few batches for it."""
 
 
+MAIN, WORKER = "main", "worker 0"
+
+
 class Grown(msgspec.Struct, frozen=True, kw_only=True):
     """One figure, and whether it grows.
 
     Attributes:
         figure: its name in words; ``unit`` is "bytes" or "count". ``which`` is put behind the name
             of its kind where that has to be told apart, as " of another loader".
+        process: "main", or `WORKER` for any of the loader's workers, as in a `Cause`; "" else.
         code: the kind, where it grows or levels off; "" else.
         series: the values behind the verdict, and ``growth`` the verdict, per value.
         processes: how many processes it is the mean of.
@@ -49,6 +53,7 @@ class Grown(msgspec.Struct, frozen=True, kw_only=True):
     cause: GrowthCause | None = None
     forecast: Forecast | None = None
     which: str = ""
+    process: str = ""
 
     @property
     def is_growing(self) -> bool:
@@ -63,16 +68,16 @@ def of_bytes(
     left: int | None,
     *,
     cause: GrowthCause | None = None,
-    in_workers: bool = False,
+    process: str = "",
     processes: int = 1,
 ) -> Grown | None:
     """Return a figure of bytes with its verdict, ``None`` where no look tells it.
 
     ``left`` is what remains until a limit, and ``cause`` what the second pass found. It is the mean
-    of the watched loader's workers or of so many ``processes``.
+    of the watched loader's workers where ``process`` is `WORKER`, or of so many ``processes``.
     """
     scale = Scale.of_bytes
-    return _judged(watch, name, "bytes", figure, scale, left, in_workers, cause, processes)
+    return _judged(watch, name, "bytes", figure, scale, left, process, cause, processes)
 
 
 def of_counts(
@@ -80,12 +85,12 @@ def of_counts(
     name: str,
     figure: Figure,
     *,
-    in_workers: bool = False,
+    process: str = "",
     processes: int = 1,
 ) -> Grown | None:
-    """Return the same of descriptors or processes."""
+    """Return the same of descriptors, threads or processes."""
     scale = Scale.of_counts
-    return _judged(watch, name, "count", figure, scale, None, in_workers, None, processes)
+    return _judged(watch, name, "count", figure, scale, None, process, None, processes)
 
 
 def _judged(
@@ -95,17 +100,18 @@ def _judged(
     figure: Figure,
     scale_of: Callable[[float, int], Scale],
     left: int | None,
-    in_workers: bool,
+    process: str,
     cause: GrowthCause | None,
     processes: int,
 ) -> Grown | None:
+    in_workers = process == WORKER
     within = in_workers and not workers_stay(watch)
     made = life_series(watch, figure) if within else series(watch, figure)
     if made is None and within and watch.complete_epochs == 0:
         # The only epoch has not ended, nor have its workers: they are all that there is.
         made, within = series(watch, figure), False
     if made is None and within and any(look.workers for look in watch.looks):
-        return _untold(watch, name, unit)
+        return _untold(watch, name, unit, process)
     if made is None or made.items <= 0:  # epochs without a batch
         return None
     count = processes
@@ -137,10 +143,11 @@ def _judged(
         per_epoch=rate * an_epoch if an_epoch else None,
         within_epoch=within,
         cause=cause,
+        process=process,
     )
 
 
-def _untold(watch: MemoryWatch, name: str, unit: str) -> Grown:
+def _untold(watch: MemoryWatch, name: str, unit: str, process: str) -> Grown:
     """Return a figure of workers that live for an epoch, where looks fill no life.
 
     That takes some epochs; where the epochs have few batches it takes more than there can be.
@@ -166,4 +173,5 @@ def _untold(watch: MemoryWatch, name: str, unit: str) -> Grown:
         interval=Interval(low=0.0, high=0.0),
         per_epoch=None,
         within_epoch=True,
+        process=process,
     )
