@@ -196,6 +196,14 @@ def test_the_checklist_has_a_figure_for_each_question() -> None:
     assert answers["workers kept between epochs?"].is_good
 
 
+def test_what_is_counted_is_told_as_what_it_is() -> None:
+    made = suite(make_watch(main_threads=rising(5, 9)))
+    made = msgspec.structs.replace(made, findings=judge_leaks(made))
+    answer = checklist(made)[0]
+    assert answer.answer == "threads of the main process grow: 5 an epoch"
+    assert answer.is_good is False
+
+
 def test_the_checklist_of_a_run_that_went_wrong() -> None:
     watch = make_watch(epochs=12, worker=rising(20 * MIB, 50 * MIB), persistent=False)
     error = RunError(kind="worker_died", sentence="worker 1 died")

@@ -44,7 +44,13 @@ def _memory(suite: Suite) -> Checked:
     if leaks:
         rates = [each for each in leaks[0].evidence if each.name == "growth per epoch"]
         rate = f"{_amount(rates[0].value, rates[0].unit)} an epoch" if rates else leaks[0].code
-        return Checked(question=question, answer=f"yes: {rate}", is_good=False)
+        answer = f"yes: {rate}"
+        if rates and not rates[0].unit:  # a count, of descriptors, threads or processes
+            what = (
+                leaks[0].evidence[0].name.removeprefix("growth of the ").removesuffix(" per item")
+            )
+            answer = f"{what} grow: {rate}"
+        return Checked(question=question, answer=answer, is_good=False)
     run = watched_run(suite)
     has_failed = run is not None and run.error is not None
     if is_open or has_failed or not epochs:
