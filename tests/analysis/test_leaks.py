@@ -11,6 +11,7 @@ import pytest
 from test_growing import KINDS
 from watch_builder import GIB, MIB, make_watch, rising
 
+from feedrate.analysis.growing import everything
 from feedrate.analysis.leaks import epochs_wanted, is_leak, judge
 from feedrate.memory_records import GrowthCause, MemoryRoom, MemoryWatch
 from feedrate.records import Finding
@@ -177,6 +178,12 @@ def test_a_plateau() -> None:
     assert "a plateau" in finding.title
     assert "stopped growing" in finding.title
     assert not any(is_leak(each) for each in judge(watch))
+
+
+def test_what_rises_evenly_by_too_little_is_no_plateau() -> None:
+    watch = make_watch(epochs=60, items=100_000, main=rising(MIB, 300 * MIB))
+    assert not any(each.is_growing for each in everything(watch))
+    assert "memory.warm_up" not in {each.code for each in judge(watch)}
 
 
 def test_one_verdict_is_always_given() -> None:

@@ -17,6 +17,10 @@ _LEAST = 16 * 2**20
 _SHARED_SHARE = 0.2
 
 
+_FLAT = 0.1
+"""What is called flat moves by no more than this share of what it rose by before."""
+
+
 def harmless(watch: MemoryWatch, grown: Iterable[Grown]) -> tuple[Finding, ...]:
     """Return what could be taken for a leak and is explained."""
     listed = tuple(grown)
@@ -81,6 +85,8 @@ def _warm_up(made: Grown) -> Finding | None:
     least = _LEAST / 4 if made.unit == "bytes" else 16
     if made.growth.verdict != "none" or made.growth.warm_up < least:
         return None
+    if abs(made.growth.slope) * made.growth.tail > _FLAT * made.growth.warm_up:
+        return None  # it has not stopped: it rises by too little to be told as a leak
     show = units.size if made.unit == "bytes" else units.number
     hidden = made.growth.hidden or 0.0
     return Finding(
