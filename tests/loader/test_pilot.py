@@ -277,13 +277,15 @@ PROGRAM = """
             assert [int(each[0]) for each in batch] == [(4 * count + i) % 251 for i in range(4)]
             if settled_at is None and loader.settings is not None:
                 settled_at = count
+                write("memory.max_usage_in_bytes", 0)
             # All slots that the workers need have been made, and from now on there is room for
-            # less than the batches that another worker would hold.
+            # less than the batches that another worker would hold: above the most that all of
+            # them took at one time, or a chance meeting of theirs ends one.
             if high is None and settled_at is not None and count == settled_at + 50:
                 high = loader.active_workers
                 assert high > 1, loader.history
-                used = read("memory.usage_in_bytes")
-                write("memory.limit_in_bytes", used + 48 * 2**20)
+                used = read("memory.max_usage_in_bytes")
+                write("memory.limit_in_bytes", used + 32 * 2**20)
             if high is not None and loader.active_workers < high:
                 break
         reason = loader.history[-1].reason
